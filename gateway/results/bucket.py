@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import secrets
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -24,6 +25,7 @@ _LINK = timedelta(minutes=5)  # to begin to read: who is sent on reads at once
 _PATIENCE = {"max_retries": 3, "retry_timeout": timedelta(seconds=20)}
 _CLIENT = {"timeout": "60s", "connect_timeout": "5s", "allow_http": True}  # where the endpoint that is given has it
 _SWEEP_SECONDS = 2.0
+_REST_SECONDS = 30.0  # after a failure: who downloads is not to wait for the next one
 _ADDRESSES = re.compile(r"https?://\S+")
 
 #: The media type of a file, and the file in parts.
@@ -62,6 +64,7 @@ class Bucket:
         self._files: dict[bytes, dict[str, _File]] = {}
         self._stopped = threading.Event()
         self._is_failing = False  # to remove what is there
+        self._rests_until = 0.0
         try:
             self._store = S3Store.from_url(url, client_options=_CLIENT, retry_config=_PATIENCE)  # type: ignore[arg-type]
             self._put("probe", ("text/plain", (b"",)))
@@ -76,6 +79,8 @@ class Bucket:
 
         Raises what making the file raises.
         """
+        if time.monotonic() < self._rests_until:
+            return None
         with self._lock:
             entry = self._files.setdefault(operation, {}).setdefault(name, _File())
         path = f"{operation.hex()}/{name}"
@@ -87,6 +92,7 @@ class Bucket:
                 try:
                     self._put(path, file)
                 except Exception as error:  # noqa: BLE001 - whatever it is, the gateway can serve the file itself
+                    self._rests_until = time.monotonic() + _REST_SECONDS
                     log("a file of a result cannot be put into the bucket", "warning", reason=_reason(error))
                     return None
                 entry.is_there = True

@@ -89,7 +89,9 @@ def test_a_bucket_that_takes_nothing_is_no_loss(sending: Server, bucket: Bucket)
         with Wire(sending.thrift_url) as wire:
             link = all_links(wire, execute(wire, query(ROWS)))[0].fileLink
             assert led_on(link) == (200, "")
+            asked = len(bucket.asked)
             assert rows_of(get(link)[2])[0] == 0
+            assert [one for one in bucket.asked[asked:] if one[0] == "PUT"] == [], "is not asked again at once"
     finally:
         bucket.refuses = False
     log = sending.log.read_text()

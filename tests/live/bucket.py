@@ -74,63 +74,74 @@ def _is_signed(method: str, target: str, headers: Mapping[str, str]) -> bool:
     return hmac.compare_digest(given, _signature(method, parts.path, list(query.items()), signed, body, when))
 
 
+def _part(data: bytes, asked: str | None) -> tuple[int, bytes, str]:
+    """Status, the part that a Range header asks for, and which it is."""
+    if asked is None:
+        return 200, data, ""
+    first, last = asked.removeprefix("bytes=").split("-")
+    part = data[int(first) : int(last) + 1 if last else None]
+    return 206, part, f"bytes {first}-{int(first) + len(part) - 1}/{len(data)}"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    bucket: Bucket
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_: object) -> None: ...
+
+    def do_PUT(self) -> None:
+        data = self.rfile.read(int(self.headers["content-length"]))
+        if self._may():
+            self.bucket.objects[self._path] = (self.headers["content-type"], data)
+            self._answer(200)
+
+    def do_GET(self) -> None:
+        if not self._may():
+            return
+        if self._path not in self.bucket.objects:
+            self._answer(404)
+            return
+        media, data = self.bucket.objects[self._path]
+        self._answer(*_part(data, self.headers.get("range")), media)
+
+    def do_POST(self) -> None:
+        """Many are deleted at once."""
+        told = self.rfile.read(int(self.headers["content-length"])).decode()
+        if self._may():
+            keys = re.findall("<Key>([^<]+)</Key>", told)
+            for key in keys:
+                self.bucket.objects.pop(f"{self._path}/{key}", None)
+            gone = "".join(f"<Deleted><Key>{key}</Key></Deleted>" for key in keys)
+            self._answer(200, f"<DeleteResult>{gone}</DeleteResult>".encode(), media="application/xml")
+
+    @property
+    def _path(self) -> str:
+        return urlsplit(self.path).path
+
+    def _may(self) -> bool:
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        may = not self.bucket.refuses and _is_signed(self.command, self.path, headers)
+        if not may:
+            self._answer(403)
+        return may
+
+    def _answer(self, status: int, data: bytes = b"", reach: str = "", media: str = "text/plain") -> None:
+        self.bucket.asked.append((self.command, self._path, status))
+        self.send_response(status)
+        for name, value in (("content-type", media), ("content-length", str(len(data))), ("etag", '"1"')):
+            self.send_header(name, value)
+        if reach:
+            self.send_header("content-range", reach)
+        self.end_headers()
+        self.wfile.write(data)
+
+
 @contextmanager
 def serving() -> Iterator[Bucket]:
     """A bucket on a free port."""
     bucket = Bucket()
-
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def log_message(self, *_: object) -> None: ...
-
-        def do_PUT(self) -> None:
-            data = self.rfile.read(int(self.headers["content-length"]))
-            if self._may():
-                bucket.objects[self._path] = (self.headers["content-type"], data)
-                self._answer(200, etag='"1"')
-
-        def do_GET(self) -> None:
-            if not self._may():
-                return
-            if self._path not in bucket.objects:
-                self._answer(404)
-                return
-            media, data = bucket.objects[self._path]
-            first, last = (self.headers.get("range") or "bytes=0-").removeprefix("bytes=").split("-")
-            part = data[int(first) : int(last) + 1 if last else None]
-            self._answer(206 if "range" in self.headers else 200, part, media)
-
-        def do_POST(self) -> None:
-            """Many are deleted at once."""
-            told = self.rfile.read(int(self.headers["content-length"])).decode()
-            if self._may():
-                keys = re.findall("<Key>([^<]+)</Key>", told)
-                for key in keys:
-                    bucket.objects.pop(f"{self._path}/{key}", None)
-                gone = "".join(f"<Deleted><Key>{key}</Key></Deleted>" for key in keys)
-                self._answer(200, f"<DeleteResult>{gone}</DeleteResult>".encode(), "application/xml")
-
-        @property
-        def _path(self) -> str:
-            return urlsplit(self.path).path
-
-        def _may(self) -> bool:
-            headers = {name.lower(): value for name, value in self.headers.items()}
-            may = not bucket.refuses and _is_signed(self.command, self.path, headers)
-            if not may:
-                self._answer(403)
-            return may
-
-        def _answer(self, status: int, data: bytes = b"", media: str = "text/plain", **more: str) -> None:
-            bucket.asked.append((self.command, self._path, status))
-            self.send_response(status)
-            for name, value in {"content-type": media, "content-length": str(len(data)), **more}.items():
-                self.send_header(name, value)
-            self.end_headers()
-            self.wfile.write(data)
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    handler = type("Handler", (_Handler,), {"bucket": bucket})
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     bucket.url = f"http://127.0.0.1:{server.server_address[1]}"
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
