@@ -92,6 +92,7 @@ $(OTHERS)/.drivers: $(OTHERS)/.python
 	-@for jar in $(JARS); do mvn -q dependency:copy -Dartifact=$$jar -DoutputDirectory=$(CURDIR)/$(OTHERS)/jars; done
 	-@cp tests/clients/matrix/programs/package.json $(OTHERS)/ && cd $(OTHERS) && npm install --silent --no-package-lock --ignore-scripts
 	-@cd tests/clients/matrix/programs/go && go build -o $(CURDIR)/$(OTHERS)/go-cases .
+	-@cd tests/clients/matrix/programs/gosdk && go build -o $(CURDIR)/$(OTHERS)/go-cases-sdk .
 	@touch $@
 
 test-clients: $(VENV)/.dev $(OTHERS)/.drivers

@@ -93,6 +93,7 @@ CLIENTS: tuple[Client, ...] = (
     ),
     Client("@databricks/sql", "HTTPS", ("node", "{programs}/cases.js", "{place}"), _NODE),
     Client("databricks-sql-go", "HTTP", ("{place}",), _GO, _NO_METADATA),
+    Client("databricks-sdk-go", "REST", ("{place}-sdk",), _GO),
 )
 
 
