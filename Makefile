@@ -93,6 +93,7 @@ $(OTHERS)/.drivers: $(OTHERS)/.python
 	-@cp tests/clients/matrix/programs/package.json $(OTHERS)/ && cd $(OTHERS) && npm install --silent --no-package-lock --ignore-scripts
 	-@cd tests/clients/matrix/programs/go && go build -o $(CURDIR)/$(OTHERS)/go-cases .
 	-@cd tests/clients/matrix/programs/gosdk && go build -o $(CURDIR)/$(OTHERS)/go-cases-sdk .
+	-@cd tests/clients/matrix/programs/adbc && go build -o $(CURDIR)/$(OTHERS)/go-cases-adbc .
 	@touch $@
 
 test-clients: $(VENV)/.dev $(OTHERS)/.drivers

@@ -293,7 +293,7 @@ class ThriftHandler:
             text, expires_ms = self._signer.sign(operation, start_row, rows)
             return f"{caller.origin}{LINK_PATH}{text}", expires_ms
 
-        return pages.row_set(page, link)
+        return pages.row_set(page, link, user_agents.reads_one_batch(caller.client))
 
     def _rows(self, asked: int | None) -> int:
         return asked if asked is not None and asked > 0 else self._options.default_rows

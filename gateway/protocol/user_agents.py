@@ -15,3 +15,13 @@ FOLLOWS_PLAIN_LINKS = (
 def follows(client: str, origin: str) -> bool:
     """Whether a program can be given links that begin with `origin` (``scheme://name``; "" if there are none)."""
     return origin.startswith("https:") or (origin != "" and client.startswith(FOLLOWS_PLAIN_LINKS))
+
+
+# ADBC's Go driver closes the rows that databricks-sql-go has been answered with and goes on to read them: only the first batch
+# of them is left. It has no name of its own.
+READ_ONE_BATCH = ("godatabrickssqlconnector/",)
+
+
+def reads_one_batch(client: str) -> bool:
+    """Whether a program may read no batch of a page but the first."""
+    return client.startswith(READ_ONE_BATCH)
