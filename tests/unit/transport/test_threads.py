@@ -81,24 +81,20 @@ def test_the_end_lets_calls_in_flight_finish_and_starts_no_more() -> None:
     assert gone("ending")
 
 
-def test_who_hands_over_calls_waits_for_no_thread_to_start() -> None:
+def test_who_hands_over_calls_waits_for_no_thread_to_start(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is an event loop, which would stand still while others compute."""
+    handed_over, waited = threading.Event(), []
+    start = threading.Thread.start
+
+    def late(thread: threading.Thread) -> None:
+        if thread.name == "many":
+            waited.append(handed_over.wait(5))
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", late)
     threads = Threads("many", 256, idle_seconds=0.2)
-    end = threading.Event()
-
-    def compute() -> None:
-        while not end.is_set():
-            sum(range(1000))
-
-    others = [threading.Thread(target=compute) for _ in range(4)]
-    for other in others:
-        other.start()
-    began = time.monotonic()
     calls = [threads.submit(lambda: 7) for _ in range(100)]
-    took = time.monotonic() - began
-    end.set()
+    handed_over.set()
     assert [call.result(30) for call in calls] == [7] * 100
-    assert took < 1.0  # where each is waited for 5 ms for each of the others
-    for other in others:
-        other.join(10)
+    assert waited and all(waited)
     assert gone("many")
