@@ -69,9 +69,16 @@ class HttpConnection:
             the system's business (or that of the environment: SSL_CERT_FILE).
         authorization: value of the Authorization header.
         timeout: seconds that one read or write may take.
+        user_agent: what it calls itself.
     """
 
-    def __init__(self, url: str, authorization: str | None = None, timeout: float | None = 900.0) -> None:
+    def __init__(
+        self,
+        url: str,
+        authorization: str | None = None,
+        timeout: float | None = 900.0,
+        user_agent: str = "DeltaSqlGateway",
+    ) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or parts.hostname is None:
             raise ValueError(f"not an http:// or https:// URL: {url!r}")
@@ -83,7 +90,7 @@ class HttpConnection:
             f"POST {path} HTTP/1.1",
             f"Host: {parts.netloc}",
             "Content-Type: application/x-thrift",
-            "User-Agent: DeltaSqlGateway",
+            f"User-Agent: {user_agent}",
         ]
         if authorization is not None:
             lines.append(f"Authorization: {authorization}")

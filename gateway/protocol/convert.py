@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -214,10 +215,16 @@ def is_near(origin: str) -> bool:
 
 
 def result_options(
-    request: Any, protocol: int, settings: Mapping[str, str], *, links: bool = True, near: bool = False
+    request: Any,
+    protocol: int,
+    settings: Mapping[str, str],
+    *,
+    links: bool = True,
+    near: bool = False,
+    reads_on: bool = False,
 ) -> ResultOptions:
     """What a client can read, from ExecuteStatement and the session; `links`: whether it can be given any; `near`: whether it
-    is on this machine.
+    is on this machine; for `reads_on` see `ResultOptions`.
 
     An Arrow type counts as asked for only if its flag is true: Spark's own server reads an absent flag as false. Before
     Spark V5 there are no native types (and no arrowSchema to tell of them), and on Hive's scale no Arrow at all.
@@ -226,7 +233,7 @@ def result_options(
         return _options(arrow=False, lz4=False, near=near, links=False, types=None, as_string=False)
     merged = {key.lower(): value for key, value in settings.items()}
     merged.update({key.lower(): value for key, value in (request.confOverlay or {}).items()})
-    return _options(
+    options = _options(
         arrow=bool(request.canReadArrowResult),
         lz4=bool(request.canDecompressLZ4Result),
         near=near,
@@ -234,6 +241,7 @@ def result_options(
         types=request.useArrowNativeTypes if versions.has_arrow_schema(protocol) else None,
         as_string=merged.get(TIMESTAMP_AS_STRING.lower(), "false").strip().lower() == "true",
     )
+    return replace(options, reads_on=reads_on)
 
 
 def _options(*, arrow: bool, lz4: bool, near: bool, links: bool, types: Any, as_string: bool) -> ResultOptions:

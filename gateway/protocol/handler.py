@@ -203,6 +203,7 @@ class ThriftHandler:
                     info.settings,
                     links=self._may_link(caller),
                     near=convert.is_near(caller.origin),
+                    reads_on=user_agents.reads_on(caller.client),
                 ),
             ),
         )
@@ -293,7 +294,7 @@ class ThriftHandler:
             text, expires_ms = self._signer.sign(operation, start_row, rows)
             return f"{caller.origin}{LINK_PATH}{text}", expires_ms
 
-        return pages.row_set(page, link, user_agents.reads_one_batch(caller.client))
+        return pages.row_set(page, link)
 
     def _rows(self, asked: int | None) -> int:
         return asked if asked is not None and asked > 0 else self._options.default_rows

@@ -98,8 +98,8 @@ def metadata(metadata: ResultMetadata) -> Encoded:
     )
 
 
-def row_set(page: Page, link: LinkTo, in_one: bool = False) -> Any:
-    """TRowSet of a page; `link` makes links to its pieces, rows that are not packed come `in_one` batch.
+def row_set(page: Page, link: LinkTo) -> Any:
+    """TRowSet of a page; `link` makes links to its pieces. Rows that are not packed are one batch for who `reads_on`.
 
     Raises the encodings' errors (UNSUPPORTED_RESULT_TYPE, NUMERIC_VALUE_OUT_OF_RANGE …).
     """
@@ -125,7 +125,8 @@ def row_set(page: Page, link: LinkTo, in_one: bool = False) -> Any:
                 _framing(metadata.options),
             )
         ]
-        if in_one and len(result.arrowBatches) > 1 and not metadata.options.lz4:  # messages stand behind one another
+        if metadata.options.reads_on and len(result.arrowBatches) > 1 and not metadata.options.lz4:
+            # Messages stand behind one another.
             whole = b"".join(batch.batch for batch in result.arrowBatches)
             result.arrowBatches = [ttypes.TSparkArrowBatch(batch=whole, rowCount=rows)]
         counter("result_bytes_total", sum(len(batch.batch) for batch in result.arrowBatches), format="arrow")

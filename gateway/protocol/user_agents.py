@@ -17,11 +17,12 @@ def follows(client: str, origin: str) -> bool:
     return origin.startswith("https:") or (origin != "" and client.startswith(FOLLOWS_PLAIN_LINKS))
 
 
-# ADBC's Go driver closes the rows that databricks-sql-go has been answered with and goes on to read them: only the first batch
-# of them is left. It has no name of its own.
-READ_ONE_BATCH = ("godatabrickssqlconnector/",)
+# databricks-sql-go closes an operation once it has its last page, and follows the links of that page afterwards. ADBC's Go
+# driver, which has no name of its own, closes its rows as soon as it has the first batch or link: those that came with
+# it are lost to it, the pages behind them it fetches.
+READ_ON = ("godatabrickssqlconnector/",)
 
 
-def reads_one_batch(client: str) -> bool:
-    """Whether a program may read no batch of a page but the first."""
-    return client.startswith(READ_ONE_BATCH)
+def reads_on(client: str) -> bool:
+    """Whether a program may go on to read what it has closed: see `ResultOptions.reads_on`."""
+    return client.startswith(READ_ON)

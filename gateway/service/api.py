@@ -118,6 +118,8 @@ class ResultOptions:
     lz4: bool = False
     near: bool = False  # on this machine, where packing takes longer than what it saves
     links: bool = False
+    # It goes on to read an operation that it has closed, and to fetch, but loses of the first page all but a batch or a link.
+    reads_on: bool = False
     timestamp_as_arrow: bool = True
     decimal_as_arrow: bool = True
     complex_as_arrow: bool = True
@@ -272,7 +274,10 @@ class Service(Protocol):
     def cancel(self, principal: Principal, operation: Handle) -> None: ...
 
     def close_operation(self, principal: Principal, operation: Handle) -> None:
-        """Frees everything; closing an unknown or closed handle succeeds."""
+        """Frees everything; closing an unknown or closed handle succeeds.
+
+        What a client that `reads_on` has not read stays until it has, or has not touched it for half a minute.
+        """
 
 
 class WholeResults(Service, Protocol):

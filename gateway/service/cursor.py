@@ -87,7 +87,8 @@ class Cursor:
         spool.wait_for(start + spool.rows_of(_LINKS_AHEAD * LINK_BYTES) - 1, _LINK_WAIT_SECONDS)
         if self._page is not None and self._page[:3] == (start, 0, 0):
             end = start + self._page[3]  # asked again: the same rows
-        pieces = spool.pieces(start, end, LINK_BYTES, LINKS_OF_PAGE)
+        most = 1 if metadata.options.reads_on and not start else LINKS_OF_PAGE
+        pieces = spool.pieces(start, end, LINK_BYTES, most)
         self._check()
         given = sum(piece.count for piece in pieces)
         start = start if given else min(start, spool.rows)

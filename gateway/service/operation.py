@@ -107,6 +107,7 @@ class Operation:
         self.timeout = timeout
         self.deadline = None if timeout is None else now + timeout
         self.touched = now
+        self.left = False  # its client has closed it, and goes on to read
         self.place: Place | None = None
         self.key: Hashable | None = None  # what its answer may be kept by
         self.held = self.on_disk = 0  # see `holdings`, with the service's lock held
@@ -501,6 +502,14 @@ class Operation:
         spool = self._spool
         unread = spool is not None and (bool(self._linked) or self._cursor.next_row < spool.rows)
         return self.state is State.FINISHED and unread
+
+    @property
+    def is_read_on(self) -> bool:
+        """Whether its client goes on to read rows that it has not been given yet, or links, when it has closed it."""
+        spool = self._spool
+        if not self.purpose.options.reads_on or spool is None or self._shown is not State.FINISHED:
+            return False
+        return self.unread_rows or not spool.ended
 
     @property
     def rows(self) -> int:

@@ -56,6 +56,7 @@ from gateway.worker_jobs import Runtime
 
 _LONG_FETCH_MS = 10.0  # less is not worth to be written apart
 _PATIENCE = 0.2  # seconds that statements have held all slots before others may begin beside them
+_LEFT_SECONDS = 30.0  # for which what a client has closed and reads on stays untouched
 _READ_LATELY_SECONDS = 5.0  # a client that fetched within this time is still reading: a drain waits for it
 
 
@@ -278,6 +279,8 @@ class GatewayService:
         page = found.fetch(orientation, max_rows, max_bytes, start_row_offset, self._config.pages)
         self._touch(found)
         found.times.fetch(found.touched)
+        if found.left and not found.is_read_on:
+            self._forget(found)
         observability.histogram("operation_seconds", time.perf_counter() - start, phase="fetch")
         return page
 
@@ -334,9 +337,14 @@ class GatewayService:
         found = self._operations.find(operation, principal)
         if found is not None:
             self._touch(found)
-            with self._lock:
-                found.session.operations.discard(found.handle)
-            self._let_go(found.handle)
+            found.left = found.is_read_on
+            if not found.left:
+                self._forget(found)
+
+    def _forget(self, operation: Operation) -> None:
+        with self._lock:
+            operation.session.operations.discard(operation.handle)
+        self._let_go(operation.handle)
 
     def _operation(self, principal: Principal, handle: Handle) -> Operation:
         operation = self._operations.get(handle, principal)
@@ -535,7 +543,10 @@ class GatewayService:
             else:
                 nearest = min(nearest, operation.deadline - now)
         for operation in self._operations.values():
-            if operation not in self._active and now - operation.touched > self._config.operation_idle:
+            untouched = now - operation.touched
+            if operation.left and untouched > _LEFT_SECONDS:
+                self._forget(operation)
+            elif operation not in self._active and untouched > self._config.operation_idle:
                 self._expire(operation)
         for session in self._sessions.values():
             if session.active == 0 and now - session.touched > self._config.session_idle:
@@ -545,9 +556,7 @@ class GatewayService:
 
     def _expire(self, operation: Operation) -> None:
         observability.log("operation expired", statement_id=operation.id, session_id=operation.session.id)
-        with self._lock:
-            operation.session.operations.discard(operation.handle)
-        self._let_go(operation.handle)
+        self._forget(operation)
 
 
 def _timed_out(operation: Operation) -> ResourceError:

@@ -20,7 +20,8 @@ from gateway.protocol.user_agents import follows
 from gateway.service.cursor import LINK_BYTES, LINKED_BYTES, LINKS_OF_PAGE
 from gateway.thrift_gen.TCLIService import ttypes
 from tests.fuzz.clients.wire import SCHEMA, Wire, query, text_of
-from tests.live.gateway import Connect, Server, start_server
+from tests.live.doors import Certificates
+from tests.live.gateway import HTTP_PATH, Connect, Server, start_server
 
 ROWS = 1_500_000
 URL_BASED = ttypes.TSparkRowSetType.URL_BASED_SET
@@ -184,6 +185,20 @@ def test_links_end_with_their_operation(server: Server) -> None:
         wire.call("CloseOperation", ttypes.TCloseOperationReq(operationHandle=answer.operationHandle))
         status, _, body = get(link)
         assert status == 404 and json.loads(body)["error_code"] == "RESOURCE_DOES_NOT_EXIST"
+
+
+def test_go_reads_what_it_has_closed(
+    tls_server: Server, certificates: Certificates, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificates.authority))
+    with Wire(f"{tls_server.https}{HTTP_PATH}", user_agent="godatabrickssqlconnector/1.10.0") as wire:
+        answer = execute(wire, query(ROWS))
+        page = answer.directResults.resultSet
+        assert page.hasMoreRows and len(page.results.resultLinks) == 1, "ADBC loses the others of the first page"
+        wire.call("CloseOperation", ttypes.TCloseOperationReq(operationHandle=answer.operationHandle))
+        links = all_links(wire, answer)
+        assert len(links) > 1 and sum(link.rowCount for link in links) == ROWS
+        assert len(rows_of(get(links[-1].fileLink)[2])) == links[-1].rowCount
 
 
 def test_links_name_the_server_as_its_client_does(tmp_path: Path) -> None:

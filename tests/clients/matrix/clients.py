@@ -63,8 +63,6 @@ def _other(way: str) -> tuple[str, ...]:
 _NO_CANCEL = {"cancel": "has no call for it"}
 _NO_METADATA = {"metadata": "has no call for it"}
 _NO_PARAMETERS = {"parameters": "has none"}
-# ADBC's ExecuteQuery closes the rows of databricks-sql-go that it goes on to read: of links it follows the first one alone.
-_FIRST_LINK_ALONE = {"large": "closes results that it still reads"}
 _OTHERS, _DRIVERS, _NODE, _GO = (f"GATEWAY_TEST_{kind}" for kind in ("CLIENTS", "DRIVERS", "NODE", "GO"))
 _THRIFT, _REST = "UseThriftClient=1;EnableTelemetry=0", "UseThriftClient=0;EnableTelemetry=0"
 
@@ -95,8 +93,9 @@ CLIENTS: tuple[Client, ...] = (
     ),
     Client("@databricks/sql", "HTTPS", ("node", "{programs}/cases.js", "{place}"), _NODE),
     Client("databricks-sql-go", "HTTP", ("{place}",), _GO, _NO_METADATA),
+    Client("databricks-sql-go with links", "HTTPS", ("{place}", "https"), _GO, _NO_METADATA),
     Client("databricks-sdk-go", "REST", ("{place}-sdk",), _GO),
-    Client("ADBC Go, driver/databricks", "HTTPS", ("{place}-adbc",), _GO, {**_NO_PARAMETERS, **_FIRST_LINK_ALONE}),
+    Client("ADBC Go, driver/databricks", "HTTPS", ("{place}-adbc",), _GO, _NO_PARAMETERS),
 )
 
 

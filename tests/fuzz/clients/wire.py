@@ -30,9 +30,9 @@ def query(rows: int) -> str:
 class Wire:
     """A session. Unlike `Client`, it judges no answer: refusals are answers too."""
 
-    def __init__(self, url: str, protocol: int | None = versions.SPARK_V9) -> None:
+    def __init__(self, url: str, protocol: int | None = versions.SPARK_V9, user_agent: str = "DeltaSqlGateway") -> None:
         self.url = url
-        self._connection = HttpConnection(url, timeout=120)
+        self._connection = HttpConnection(url, timeout=120, user_agent=user_agent)
         spark = protocol is not None and versions.is_spark(protocol)
         request = ttypes.TOpenSessionReq(
             client_protocol=None if spark else protocol, client_protocol_i64=protocol if spark else None

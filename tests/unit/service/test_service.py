@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ from gateway.service.api import (
     OperationStatus,
     Orientation,
     Principal,
+    ResultOptions,
     SessionInfo,
     State,
 )
@@ -361,6 +363,41 @@ def test_asking_for_its_status_keeps_an_operation(house: House) -> None:
     assert house.fetch(asked) == [0, 1]
     house.after(idle + 1)
     assert refused(lambda: house.status(asked)).condition == "INVALID_OPERATION_HANDLE"
+
+
+def read_on(house: House, rows: int, ended: bool = True) -> Handle:
+    """A result whose client closes it before it reads."""
+    operation = house.execute(house.open(), options=ResultOptions(arrow=True, reads_on=True))
+    house.run(operation).plan()
+    house.run(operation).deliver(rows)
+    if ended:
+        house.run(operation).finish()
+    return operation
+
+
+def test_what_a_client_reads_on_stays_until_it_is_read(house: House) -> None:
+    operation = read_on(house, 150)
+    assert len(house.fetch(operation)) == 100
+    house.service.close_operation(ME, operation)
+    house.after(20)
+    assert len(house.fetch(operation)) == 50
+    assert refused(lambda: house.fetch(operation)).condition == "INVALID_OPERATION_HANDLE"
+
+
+def test_what_a_client_reads_on_no_more_is_let_go(house: House) -> None:
+    operation = read_on(house, 150)
+    house.service.close_operation(ME, operation)
+    house.after(31)
+    assert refused(lambda: house.status(operation)).condition == "INVALID_OPERATION_HANDLE"
+
+
+def test_what_is_closed_before_its_rows_can_be_read_is_closed(house: House) -> None:
+    whole, running = read_on(house, 100), read_on(house, 100, ended=False)
+    assert len(house.fetch(whole)) == 100
+    for operation in (whole, running):
+        house.service.close_operation(ME, operation)
+        assert refused(partial(house.status, operation)).condition == "INVALID_OPERATION_HANDLE"
+    assert house.run(running).cancelled is not None
 
 
 def test_idle_sessions_expire_with_all_that_they_hold(house: House) -> None:

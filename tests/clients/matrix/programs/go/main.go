@@ -176,14 +176,19 @@ func version() string {
 
 func main() {
 	var order struct {
-		Http, Path string
-		Cases      map[string][]string
+		Http, Https, Path, Ca string
+		Cases                 map[string][]string
 	}
 	if err := json.NewDecoder(os.Stdin).Decode(&order); err != nil {
 		panic(err)
 	}
 	var err error
-	target := strings.Replace(order.Http, "http://", "http://token:none-needed@", 1) + order.Path + "?maxRows=1000"
+	place := order.Http
+	if len(os.Args) > 1 && os.Args[1] == "https" {
+		os.Setenv("SSL_CERT_FILE", order.Ca)
+		place = order.Https
+	}
+	target := strings.Replace(place, "://", "://token:none-needed@", 1) + order.Path + "?maxRows=1000"
 	if db, err = sql.Open("databricks", target); err != nil {
 		panic(err)
 	}
