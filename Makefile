@@ -109,11 +109,11 @@ test-spark-heavy: $(VENV)/.spark
 	-@$(MAKE) --no-print-directory $(VENV)/.jars
 	$(BIN)/python -m pytest -m "spark and heavy" $(ARGS)
 
-# In one process, so that all of them share one Spark. That ARGS leave none of them is no failure. Without Java or the jars they
-# are skipped, and say why.
+# In two processes, each with a Spark that its tests share: one Spark keeps one core busy. That ARGS leave none of them is no
+# failure. Without Java or the jars they are skipped, and say why.
 test-spark: $(VENV)/.spark
 	-@$(MAKE) --no-print-directory $(VENV)/.jars
-	$(BIN)/python -m pytest -m "spark and not heavy" $(ARGS) $(if $(ARGS),|| test $$? -eq 5)
+	$(BIN)/python -m pytest -n 2 --dist loadfile --max-worker-restart=0 -m "spark and not heavy" $(ARGS) $(if $(ARGS),|| test $$? -eq 5)
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.run $(ARGS)

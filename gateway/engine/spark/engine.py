@@ -18,6 +18,7 @@ from gateway.engine.base import Definition, Emit, Progress
 from gateway.engine.spark import masters, measures, pods, setup
 from gateway.engine.spark import session as sessions
 from gateway.engine.spark.errors import is_forgotten, is_lost
+from gateway.engine.spark.java import java_class
 from gateway.engine.spark.mirror import Mirror
 from gateway.errors import CanceledError, ConfigError, GatewayError
 
@@ -194,7 +195,7 @@ class SparkEngine:
             context.setJobGroup(statement_id, statement_id, True)
             context.setLocalProperty("spark.scheduler.pool", _pool_of(session_id))
             # A column may be called user, so that the name alone can't be refused where it means the function.
-            self._root._jvm.org.apache.spark.sql.catalyst.CurrentUserContext.CURRENT_USER().set(user)  # noqa: SLF001
+            java_class(self._root, "org.apache.spark.sql.catalyst.CurrentUserContext").CURRENT_USER().set(user)
         running = _Running(statement_id, emit, spark)
         self._running[statement_id] = running
         try:
@@ -246,7 +247,7 @@ class SparkEngine:
     def _listen(self) -> None:
         """Wait for a sign of life. Being asked also keeps a Connect server from dropping the first session."""
         if not self.is_connect:
-            self._root._jvm.java.lang.System.nanoTime()  # noqa: SLF001 (a call that costs nothing)
+            java_class(self._root, "java.lang.System").nanoTime()  # a call that costs nothing
         elif time.monotonic() - self._alive < _ASK_SECONDS:
             return
         elif (failure := _failure(self._root)) is not None:
@@ -296,7 +297,7 @@ class SparkEngine:
     def close_leaked_files(self) -> None:
         """Writers that failed leave their files open, which hold the space of a full disk until they are garbage."""
         if not self.is_connect:
-            self._root._jvm.java.lang.System.gc()  # noqa: SLF001 (no public door)
+            java_class(self._root, "java.lang.System").gc()
 
     def _is_stopped(self) -> bool:
         """Whether the JVM is on its way out, as it is once its memory is used up: what fails meanwhile fails in any way."""

@@ -11,6 +11,7 @@ from itertools import islice
 from typing import Any
 
 from gateway.engine.measures import Operator
+from gateway.engine.spark.java import java_class
 
 MOST_OPERATORS = 300
 _NEWEST = 200  # executions that are looked through
@@ -48,7 +49,7 @@ def plan_of(spark: Any, description: str, since_ms: float) -> list[Operator]:
     if not ended:
         return []
     longest = max(ended, key=lambda one: one.completionTime().get().getTime() - one.submissionTime()).executionId()
-    serializer = getattr(spark._jvm.org.apache.spark.status, _SERIALIZER)()  # noqa: SLF001
+    serializer = java_class(spark, f"org.apache.spark.status.{_SERIALIZER}")()
     graph, values = (
         json.loads(gzip.decompress(serializer.serialize(each)))
         for each in (store.planGraph(longest), store.executionMetrics(longest))

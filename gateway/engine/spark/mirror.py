@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gateway.engine.base import Emit
+from gateway.engine.spark.java import java_class
 from gateway.engine.spark.session import configure
 from gateway.errors import CanceledError, unsupported
 from gateway.sqltypes import quoted_text
@@ -171,10 +172,10 @@ class Mirror:
 
     def _forget_log(self, folder: str) -> None:
         """Drop what Delta has cached of a log that was removed, or made anew."""
-        jvm = getattr(self._session, "_jvm", None)
-        if jvm is not None:  # a Connect server's cache expires by itself
-            path = jvm.org.apache.hadoop.fs.Path(f"file:{folder}")
-            jvm.org.apache.spark.sql.delta.DeltaLog.invalidateCache(self._session._jsparkSession, path)  # noqa: SLF001
+        if getattr(self._session, "_jvm", None) is not None:  # a Connect server's cache expires by itself
+            path = java_class(self._session, "org.apache.hadoop.fs.Path")(f"file:{folder}")
+            log = java_class(self._session, "org.apache.spark.sql.delta.DeltaLog")
+            log.invalidateCache(self._session._jsparkSession, path)  # noqa: SLF001
 
 
 def _full(key: tuple[str, str]) -> str:

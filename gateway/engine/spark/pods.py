@@ -6,6 +6,8 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from gateway.engine.spark.java import java_class
+
 _MASTER = "k8s://"
 
 
@@ -15,7 +17,7 @@ def why_none_runs(context: Any) -> str:
         return ""
     client = context._jsc.sc().schedulerBackend().kubernetesClient()  # noqa: SLF001 (no public door)
     found = client.pods().withLabel("spark-app-selector", context.applicationId).list()
-    text = context._jvm.io.fabric8.kubernetes.client.utils.Serialization.asJson(found)  # noqa: SLF001
+    text = java_class(context, "io.fabric8.kubernetes.client.utils.Serialization").asJson(found)
     return told(json.loads(text)["items"])
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from gateway.config.session import DEFAULT_ZONE
+from gateway.engine.spark.java import keep_classes
 from gateway.engine.spark.masters import find, has_executors, is_local, reach
 from gateway.errors import ConfigError
 
@@ -135,7 +136,9 @@ def start(master: str, configuration: Mapping[str, str], app: str = "delta-sql-g
         if has_executors(master) and SparkContext._gateway is None:  # noqa: SLF001 (pyspark has no public door)
             conf = SparkConf().setMaster(master).setAll(list(configuration.items()))
             SparkContext._ensure_initialized(gateway=launch_gateway(conf, {"process_group": 0}))  # noqa: SLF001
-        return builder.getOrCreate()
+        spark = builder.getOrCreate()
+        keep_classes(spark)
+        return spark
     except PySparkException as error:
         told = f"Spark does not start on {master}: {first_line(error)}"
         if error.getCondition() == "JAVA_GATEWAY_EXITED":

@@ -16,6 +16,7 @@ from typing import Any
 
 from gateway.delta import log
 from gateway.delta.features import Protocol, check_readable, check_writable
+from gateway.engine.spark.java import java_class
 from gateway.engine.spark.masters import is_connect
 from gateway.errors import ConfigError, GatewayError, ServerError, unsupported
 from gateway.pipelines.jobs.columns import can_widen, parse_schema, type_at
@@ -299,7 +300,7 @@ def _checkpoint(spark: Any, place: Place) -> None:
     """Write a checkpoint of the newest version. There is no SQL for it."""
     if not hasattr(spark, "_jvm"):
         raise unsupported("A checkpoint through Spark Connect")
-    delta = spark._jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, str(place.folder))  # noqa: SLF001
+    delta = java_class(spark, "org.apache.spark.sql.delta.DeltaLog").forTable(spark._jsparkSession, str(place.folder))  # noqa: SLF001
     delta.checkpoint()
     version = log.commit_versions(str(place.folder))[-1]
     names = os.listdir(place.folder / log.LOG)
