@@ -6,7 +6,7 @@ A worker holds no session state: a job carries everything that it needs.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -194,6 +194,15 @@ class Statement:
     brief: bool = False
     read_only: bool = False
     files: FileDoor | None = None
+
+    @property
+    def key(self) -> Hashable | None:
+        """All that it depends on beside tables and views; None in a session with views or definitions of its own."""
+        session = self.session
+        if session.views or session.definitions:
+            return None
+        settings = frozenset(session.settings.items())
+        return (session.user, session.catalog, session.schema, settings, self.text, self.parameters, self.row_limit)
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,6 +49,7 @@ from gateway.runner.answer import Answer
 from gateway.runner.catalogs import open_catalogs
 from gateway.runner.commands.explain import explained_elsewhere
 from gateway.runner.environment import Environment, environment_of
+from gateway.runner.kept import Kept, KeptQueries
 from gateway.runner.objects import called_function
 from gateway.runner.session_definitions import needed
 from gateway.sql.bind.parameters import bound_parameters
@@ -90,6 +91,7 @@ class Runner(Handler):
         self.spark_above = spark_above
         self._history = history
         self.catalogs: dict[str, Catalog] = {}
+        self._kept = KeptQueries()
 
     def warm_up(self) -> None:
         """Open the catalogs, start the engine and run one statement through all phases."""
@@ -117,7 +119,8 @@ class Runner(Handler):
     def _statement(self, job: Statement, emit: Emit) -> None:
         started = time.perf_counter()
         env = self.environment(job.session)
-        statement = read_statement(job.text)
+        kept = self._kept.find(job)
+        statement = read_statement(job.text) if kept is None else kept.statement
         if job.read_only:
             check_reads(statement)
         if job.brief and not may_be_brief(statement):
@@ -134,6 +137,9 @@ class Runner(Handler):
             )
             if wanted is not None:
                 raise unsupported(f"Running this statement on Spark ({wanted.reason})", statement.span)
+            if kept is not None:
+                self._again(kept, job, env, started, emit)
+                return
             with self.functions_told(statement, env):
                 self._answer(statement, job, env, started, emit)
         except UnsupportedError as error:
@@ -206,8 +212,27 @@ class Runner(Handler):
         }
         self.check_size(decision, env, statement.span)
         env.read_bytes = sum(scan.bytes for scan in decision.scans)
-        facts |= {"read": env.tables.touched(), "scans": [_told(scan) for scan in decision.scans]}
-        self._query(decision, job.row_limit, facts, emit, _witnesses(env, decision))
+        read = env.tables.touched()
+        names = None if env.context.clock.asked else env.tables.witnesses()
+        facts |= {"read": read, "scans": [_told(scan) for scan in decision.scans]}
+        self._query(decision, job.row_limit, facts, emit, _witnesses(env, names, decision))
+        if names is not None:
+            self._kept.keep(job, Kept(statement, decision, names, read))
+
+    def _again(self, kept: Kept, job: Statement, env: Environment, started: float, emit: Emit) -> None:
+        """The answer to a query that was answered before."""
+        decision = kept.decision
+        if job.brief and not decision.is_brief:
+            raise NotBriefError
+        env.read_bytes = sum(scan.bytes for scan in decision.scans)
+        facts = {
+            **dict.fromkeys(("parse_ms", "catalog_ms"), 0.0),
+            "compile_ms": _milliseconds(time.perf_counter() - started),
+            "snapshot_hits": len(decision.scans),
+            "read": kept.read,
+            "scans": [_told(scan) for scan in decision.scans],
+        }
+        self._query(decision, job.row_limit, facts, emit, _witnesses(env, kept.names, decision))
 
     def _touched(self, command: Any, env: Environment) -> dict[str, Any]:
         """What a command has read and changed, and by which plan if that took long."""
@@ -303,15 +328,14 @@ class Runner(Handler):
         emit(Finished(rows, answer.modified_rows, answer.changes, answer.facts))
 
 
-def _witnesses(env: Environment, decision: Plan) -> tuple[Witness, ...] | None:
-    """What an answer may be kept by: its tables, its views and the files that it is made of.
+def _witnesses(env: Environment, named: tuple[Witness, ...] | None, decision: Plan) -> tuple[Witness, ...] | None:
+    """What an answer may be kept by: its tables and views, which are `named`, and the files that it is made of.
 
     None for what depends on when it is asked, and for what reads what cannot be looked at, or too many files to look at each.
     """
-    if env.context.clock.asked or env.setting(USE_CACHED_RESULT) != "true":
+    if named is None or env.setting(USE_CACHED_RESULT) != "true":
         return None
-    named = env.tables.witnesses()
-    if named is None or sum(scan.files_kept for scan in decision.scans) > _MOST_WITNESSES:
+    if sum(scan.files_kept for scan in decision.scans) > _MOST_WITNESSES:
         return None
     scans = (source for source in decision.query.sources.values() if isinstance(source, ScanPlan))
     found = (*named, *(seen for scan in scans for seen in scan.witnesses()))

@@ -13,7 +13,7 @@ from gateway.catalog import audit, query_history
 from gateway.catalog.base import AsOf, BoundTable, Catalog, TableName
 from gateway.catalog.bound import ChangesTable, DeltaBoundTable, PathTable, bind
 from gateway.catalog.information import SYSTEM, InformationCatalog, Relation, information_of
-from gateway.catalog.objects import StoredTable, StoredView
+from gateway.catalog.objects import StoredLocation, StoredTable, StoredView
 from gateway.catalog.paths import AllowedRoots
 from gateway.catalog.recorded import Seen
 from gateway.catalog.runtime import running
@@ -207,15 +207,30 @@ class StatementTables:
 
     def witnesses(self) -> tuple[Witness, ...] | None:
         """What shows that all these names mean what they did; None if something cannot be told to."""
-        found = []
+        found: list[Witness] = []
         for key, named in self.pinned.items():
-            seen = self.views.get(key)
-            if isinstance(named, DeltaBoundTable) and key[-1] is None:  # no older version
-                seen = witness(named.snapshot)
-            if seen is None:
+            if not isinstance(named, DeltaBoundTable):
+                all_seen = [self.views.get(key)]
+            elif key[-1] is not None:  # an older version
                 return None
-            found.append(seen)
+            else:
+                all_seen = [witness(named.snapshot), *self._place(key, named)]
+            for seen in all_seen:
+                if seen is None:
+                    return None
+                found.append(seen)
         return tuple(found)
+
+    def _place(self, key: Any, table: DeltaBoundTable) -> list[Witness | None]:
+        """What shows that a name or path still leads to the folder of a table, where that is not the folder of the name."""
+        if key[0] == "delta" and len(key) == 3:
+            return [] if key[1] == table.location else [None]  # there may be a link in it
+        if not table.external:
+            return []
+        name = table.name
+        catalog = self.catalogs[name.catalog.lower()]
+        seen = catalog.identity(StoredLocation, name.schema, name.table)  # before it is read
+        return [seen if catalog.located(name.schema, name.table) == table.location else None]
 
     def catalog_of(self, name: str, span: Span | None = None) -> Catalog:
         """A catalog by name; NO_SUCH_CATALOG_EXCEPTION."""

@@ -46,7 +46,7 @@ from gateway.service.cursor import LINK_BYTES, LINKED_BYTES, STREAMING_BYTES, As
 from gateway.service.lifecycle import TRANSITIONS, Times
 from gateway.service.operation_log import OperationLog
 from gateway.service.purposes import Purpose, nothing_to_do, time_zone
-from gateway.service.result_cache import Answer, key_of
+from gateway.service.result_cache import Answer
 from gateway.service.session import Session, new_handle, text_of
 from gateway.sqltypes import StructType
 
@@ -141,7 +141,7 @@ class Operation:
                 return None
             job = self.purpose.make_job(self.id)
             if isinstance(job, Statement):
-                self.key = key_of(job) if self.purpose.byte_limit is None else None
+                self.key = job.key if self.purpose.byte_limit is None else None
                 if self.place is not None and self.place.brief:
                     job = replace(job, brief=True)
             self._job = job

@@ -1,9 +1,9 @@
 """Answers of queries that are kept while what they read does not change: the same statement is then answered at once.
 
-An answer is kept by all that its statement could see of its session, and by the `Witness`es that its worker took: a table's
-newest commit, the file of a view; none where nothing was read. They are looked at each time, so that a write by anybody ends
-it, as it ends the snapshot that a worker keeps. What depends on the clock or on chance, and what has rows in a file, is not
-kept.
+An answer is kept by all that its statement could see of its session (`Statement.key`), and by the `Witness`es that its worker
+took: a table's newest commit, the file of a view; none where nothing was read. They are looked at each time, so that a write by
+anybody ends it, as it ends the snapshot that a worker keeps. What depends on the clock or on chance, and what has rows in a
+file, is not kept.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 
 from gateway import observability
-from gateway.engine.base import Finished, Planned, Rows, Statement
+from gateway.engine.base import Finished, Planned, Rows
 from gateway.results.spool import Part
 
 _OVERHEAD = 2048  # bytes, about, of an answer beside its rows
@@ -38,15 +38,6 @@ class Answer:
         """What a worker would tell."""
         rows = (Rows(part.count, part.data, weight=part.weight) for part in self.parts)
         return (self.planned, *rows, self.finished)
-
-
-def key_of(job: Statement) -> Hashable | None:
-    """All that an answer depends on beside tables and views; None for a session with views or definitions of its own."""
-    session = job.session
-    if session.views or session.definitions:
-        return None
-    settings = frozenset(session.settings.items())
-    return (session.user, session.catalog, session.schema, settings, job.text, job.parameters, job.row_limit)
 
 
 class ResultCache:

@@ -48,7 +48,7 @@ from gateway.service.holdings import OPERATION, Holdings, weight
 from gateway.service.housekeeping import Housekeeper
 from gateway.service.operation import Operation, Run
 from gateway.service.purposes import Purpose
-from gateway.service.result_cache import Answer, ResultCache, key_of
+from gateway.service.result_cache import Answer, ResultCache
 from gateway.service.runtime import picture
 from gateway.service.session import HandleTable, Normalise, Session, normalise_all
 from gateway.service.settings import ServiceConfig
@@ -430,7 +430,7 @@ class GatewayService:
         if purpose.is_metadata or purpose.byte_limit is not None:
             return None
         job = purpose.make_job(operation.id)
-        key = key_of(job) if isinstance(job, Statement) else None
+        key = job.key if isinstance(job, Statement) else None
         return None if key is None else self._results.find(key)
 
     def _run(self, operation: Operation) -> None:

@@ -20,7 +20,9 @@ Ask = Callable[..., list[tuple[Any, ...]]]
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    started = start_server(tmp_path_factory.mktemp("cache"), "--slots", "1")
+    folder = tmp_path_factory.mktemp("cache")
+    (folder / "files").mkdir()
+    started = start_server(folder, "--slots", "1", "--allow-path", str(folder / "files"))
     yield started
     started.stop()
 
@@ -101,6 +103,24 @@ def test_a_table_made_anew_is_another(server: Server, ask: Ask) -> None:
         ask("DROP TABLE t")
         ask(f"CREATE TABLE t AS SELECT {a} AS a")
         assert until_kept(server, ask, "SELECT a FROM t") == [(a,)]
+
+
+@pytest.mark.parametrize("kept", ["true", "false"])  # results, or how they are had
+def test_a_name_that_leads_elsewhere_is_another(server: Server, ask: Ask, kept: str) -> None:
+    ask(f"SET use_cached_result = {kept}")
+    files = server.warehouse.parent / "files" / kept
+    files.mkdir()
+    for a in (1, 2):
+        ask(f"CREATE TABLE placed LOCATION '{files}/{a}' AS SELECT {a} AS a")
+        assert [ask("SELECT a FROM placed") for _ in range(4)] == [[(a,)]] * 4
+        ask("DROP TABLE placed")
+        with pytest.raises(Exception, match="TABLE_OR_VIEW_NOT_FOUND"):
+            ask("SELECT a FROM placed")
+    link = files / "current"
+    for a in (1, 2):
+        link.unlink(missing_ok=True)
+        link.symlink_to(files / str(a))
+        assert [ask(f"SELECT a FROM delta.`{link}`") for _ in range(4)] == [[(a,)]] * 4
 
 
 def test_others_may_write(server: Server, ask: Ask) -> None:

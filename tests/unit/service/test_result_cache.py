@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gateway.engine.base import Finished, Parameter, Planned, Rows, SessionState, Statement, TempView, Witness
-from gateway.service.result_cache import Answer, ResultCache, key_of
+from gateway.service.result_cache import Answer, ResultCache
 from gateway.sqltypes import BIGINT, StructField, struct
 from gateway.worker_jobs import marker_of
 
@@ -38,12 +38,12 @@ def answer(folder: Path, size: int = 100, **witness: Any) -> Answer:
 
 @pytest.mark.parametrize("other", OTHERS)
 def test_whatever_a_statement_sees_makes_another_one(other: Statement) -> None:
-    assert key_of(JOB) == key_of(replace(JOB, statement_id="2", brief=True)) != key_of(other) is not None
+    assert JOB.key == replace(JOB, statement_id="2", brief=True).key != other.key is not None
 
 
 def test_sessions_with_views_of_their_own_keep_nothing() -> None:
     view = TempView("v", "SELECT 1", ("a",), "main", "default")
-    assert key_of(replace(JOB, session=replace(STATE, views={"v": view}))) is None
+    assert replace(JOB, session=replace(STATE, views={"v": view})).key is None
 
 
 def test_an_answer_holds_until_its_files_change(tmp_path: Path) -> None:
