@@ -17,6 +17,7 @@ _HANDS_ON = frozenset({"coalesce", "nvl", "ifnull", "nvl2", "if"})
 _GETS = frozenset({"variant_get", "try_variant_get", "_variant_path"})
 _MAKES = frozenset({"parse_json", "try_parse_json", "to_json", "to_variant_object"}) | _GETS | _HANDS_ON
 _ROWS = frozenset({"variant_explode", "variant_explode_outer"})
+_OF_ROWS = frozenset({"first", "last", "any_value"})  # aggregates that give one of their values
 _TAKES = (
     frozenset({"to_json", "is_variant_null", "typeof", "schema_of_variant", "schema_of_variant_agg", *NULL_TESTS})
     | _GETS
@@ -32,7 +33,7 @@ def check_variants(rel: b.Rel) -> None:
         if tells and any(_holds(column.type) for column in below.columns):
             raise unsupported("telling rows apart beside a VARIANT")
         for expr in expressions_of(below):
-            if isinstance(below, (b.Sort, b.Aggregate)) and _holds(expr.type):
+            if isinstance(below, (b.Sort, b.Aggregate)) and _holds(expr.type) and not _is_one_of(expr):
                 raise unsupported("grouping or sorting by a VARIANT")
             inside = list(nodes(expr))
             beside = {id(part) for node in inside if _hands_on(node) for part in parts_of(node) if _is_text(part)}
@@ -81,9 +82,15 @@ def _check(node: b.Expr) -> None:
         return
     if node.type == VARIANT and not _may_give(node):
         raise unsupported("a VARIANT made in this way", span)
-    takes = _hands_on(node) or (isinstance(node, (b.Call, b.Agg)) and node.fn in _TAKES) or _tells(node)
+    takes = _hands_on(node) or (isinstance(node, (b.Call, b.Agg)) and node.fn in _TAKES) or _tells(node) or _is_one_of(node)
+    takes |= isinstance(node, b.Agg) and node.fn == "count" and not node.distinct
     if not takes and any(_holds(part.type) for part in parts_of(node)):
         raise unsupported("an expression over a VARIANT", span)
+
+
+def _is_one_of(node: b.Expr) -> bool:
+    """Whether it is an aggregate that gives a value of its rows."""
+    return isinstance(node, b.Agg) and node.fn in _OF_ROWS
 
 
 def _hands_on(node: b.Expr) -> bool:
@@ -106,7 +113,7 @@ def _may_give(node: b.Expr) -> bool:
         return node.value is None
     if isinstance(node, b.Cast):
         return node.arg.type == VOID or (_becomes_variant(node.arg.type) and not node.implicit)
-    return isinstance(node, b.Case) or (isinstance(node, b.Call) and node.fn in _MAKES)
+    return isinstance(node, b.Case) or (isinstance(node, b.Call) and node.fn in _MAKES) or _is_one_of(node)
 
 
 def _becomes_variant(source: DataType) -> bool:

@@ -169,7 +169,8 @@ def test_rows_keep_their_order(session: Session, query: str) -> None:
     "statement",
     [
         *("SELECT v FROM t GROUP BY v", "SELECT DISTINCT v FROM t", "SELECT * FROM t ORDER BY v", "SELECT max(v) FROM t"),
-        *("SELECT * FROM t WHERE v = v", "SELECT count(v) FROM t", "SELECT hash(v) FROM t", "SELECT concat_ws(',', v) FROM t"),
+        *("SELECT * FROM t WHERE v = v", "SELECT count(DISTINCT v) FROM t"),
+        *("SELECT hash(v) FROM t", "SELECT concat_ws(',', v) FROM t"),
         *("SELECT array(v) FROM t", "SELECT struct(v) FROM t", "SELECT first_value(v) OVER (ORDER BY id) FROM t"),
         *("SELECT v FROM t UNION SELECT v FROM t", "SELECT v FROM t EXCEPT SELECT v FROM t"),
         "SELECT (SELECT v FROM t LIMIT 1)",
