@@ -103,8 +103,10 @@ def _json(metadata: bytes, value: bytes, zone: Zone) -> str:
 
 
 @scalar("variant_get")
-def variant_get(value: str, steps: tuple[str | int, ...]) -> str | None:
-    """What lies within a VARIANT, as one; NULL for nothing."""
+def variant_get(value: str, steps: tuple[str | int, ...] | str) -> str | None:
+    """What lies within a VARIANT, as one; NULL for nothing. In the place of `steps` what is wrong with the path."""
+    if isinstance(steps, str):
+        raise RowError("INVALID_VARIANT_GET_PATH", steps)
     try:
         found = part_of(*unwrapped(value), steps)
         return None if found is None else wrapped(*found)

@@ -46,6 +46,8 @@ def fold(expr: Expr, context: Context) -> Lit | None:
             return lit(SURROUNDINGS[expr.fn][1](context), expr.type)
         if expr.fn == UNASKED:
             return Lit(expr.type, True, None)
+        if expr.fn == "typeof":
+            return lit(expr.args[0].type.simple, expr.type)
         if expr.fn == "_ts_add_micros":
             return _moved(expr, context)
         rule = _RULES.get(expr.fn)

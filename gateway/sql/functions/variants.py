@@ -86,8 +86,12 @@ def _bind_get(function: Function, site: Site) -> Expr:
             "UNSUPPORTED_FEATURE", f"{site.shown} but of a VARIANT by a constant path is not supported.", span=site.span
         )
     target = _wanted(site) if len(site.args) == 3 else VARIANT
-    steps = steps_of(path.value, site.shown)
-    return make(function, site, (value, path), target, True, steps)
+    found: tuple[str | int, ...] | str
+    try:
+        found = steps_of(path.value, site.shown)
+    except UserError as error:  # asked only where there is a value
+        found = error.message
+    return make(function, site, (value, path), target, True, (found,))
 
 
 def _wanted(site: Site) -> DataType:
@@ -111,7 +115,7 @@ def _wanted(site: Site) -> DataType:
 
 
 def _get(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
-    found = bound.udf("variant_get", VARIANT, args[0], params=(call.data,), raises=True)
+    found = bound.udf("variant_get", VARIANT, args[0], params=call.data, raises=True)
     return found if call.type == VARIANT else cast_variant(found, call.type, context, call.fn == "try_variant_get")
 
 
@@ -122,13 +126,13 @@ def extraction(value: Expr, path: str, span: Span | None) -> Expr:
     """
     if is_string(value.type):
         steps = steps_of(path, "get_json_object", blanks=True)
-        return Call(STRING, True, "_json_path", (value, Lit(STRING, False, path)), None, steps, span)
+        return Call(STRING, True, "_json_path", (value, Lit(STRING, False, path)), None, (steps,), span)
     if value.type != VARIANT:
         raise UnsupportedError(
             "UNSUPPORTED_FEATURE", f"':' of a value of type {value.type.sql} is not supported.", span=span
         )
     steps = steps_of(path, "variant_get", blanks=True)
-    return Call(VARIANT, True, "_variant_path", (value, Lit(STRING, False, path)), None, steps, span)
+    return Call(VARIANT, True, "_variant_path", (value, Lit(STRING, False, path)), None, (steps,), span)
 
 
 #: What ``value:path`` calls.
@@ -143,7 +147,7 @@ def _get_text(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
 
 def name_of(extracted: Call) -> str | None:
     """The name that ``value:path`` gives itself; None for a path without fields."""
-    return next((step for step in reversed(extracted.data) if isinstance(step, str)), None)
+    return next((step for step in reversed(extracted.data[0]) if isinstance(step, str)), None)
 
 
 def _shown_path(call: Call, args: list[str]) -> str:

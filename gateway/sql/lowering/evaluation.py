@@ -54,7 +54,7 @@ _BACKWARD = frozenset((
 _NOT_STRICT = frozenset((
     "array_append", "array_insert", "array_join", "array_prepend", "array_repeat", "btrim", "concat", "date_trunc",
     "locate", "ltrim", "nullif", "rtrim", "sequence", "to_date", "to_timestamp", "to_timestamp_ltz", "to_timestamp_ntz",
-    "to_unix_timestamp", "trim", "try_to_date", "try_to_timestamp", "unix_timestamp", "zip_with",
+    "to_unix_timestamp", "trim", "trunc", "try_to_date", "try_to_timestamp", "unix_timestamp", "zip_with",
 ))
 _STRICT_OF_TWO = frozenset(("decode", "levenshtein"))  # a third operand may be NULL, or is a branch
 # Evaluate all their operands, and are known to be NULL as those above.

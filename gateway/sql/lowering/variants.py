@@ -82,7 +82,9 @@ def _check(node: b.Expr) -> None:
         return
     if node.type == VARIANT and not _may_give(node):
         raise unsupported("a VARIANT made in this way", span)
-    takes = _hands_on(node) or (isinstance(node, (b.Call, b.Agg)) and node.fn in _TAKES) or _tells(node) or _is_one_of(node)
+    takes = (
+        _hands_on(node) or (isinstance(node, (b.Call, b.Agg)) and node.fn in _TAKES) or _tells(node) or _is_one_of(node)
+    )
     takes |= isinstance(node, b.Agg) and node.fn == "count" and not node.distinct
     if not takes and any(_holds(part.type) for part in parts_of(node)):
         raise unsupported("an expression over a VARIANT", span)

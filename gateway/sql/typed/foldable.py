@@ -1,6 +1,7 @@
 """Which expressions Spark takes for constants while it analyses a statement: what its errors and nullability go by.
 
-It is narrower than having no columns: what Spark replaces by another expression later has no value for it before.
+It is narrower than having no columns (but for types, which no row has to be asked for): what Spark replaces by another
+expression later has no value for it before.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ UNASKED = "_unasked"
 
 def is_foldable(expr: Expr) -> bool:
     """Whether Spark's analysis takes `expr` for a constant."""
-    if isinstance(expr, Lit) or (isinstance(expr, Call) and expr.fn == UNASKED):
+    if isinstance(expr, Lit) or (isinstance(expr, Call) and expr.fn in (UNASKED, "typeof")):  # of any column
         return True
     if not isinstance(expr, (Call, Cast, Case)) or (isinstance(expr, Call) and _is_replaced(expr)):
         return False
