@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 
 from gateway.sql.functions.statistics import untouched
+from gateway.sql.lowering.correlation import over_no_rows, reaches
 from gateway.sql.lowering.evaluation import CONDITIONAL, UNKNOWN, certain, simplified, truth
 from gateway.sql.lowering.passing import Passing
 from gateway.sql.lowering.planned_rows import (
@@ -183,9 +184,7 @@ class _Found:
         elif isinstance(rel, b.SetOp):
             self._sides(rel, grouped)
         elif isinstance(rel, b.Join):
-            self.relation(rel.left, grouped)
-            if not rel.lateral:
-                self.relation(rel.right, grouped)
+            self._sides_of_join(rel, grouped)
         else:
             if isinstance(rel, b.Distinct):
                 self._passed(rel.columns, rel.input, whole=True)
@@ -394,6 +393,8 @@ class _Found:
         return children(expr)
 
     def _subquery(self, subquery: Subquery) -> None:
+        if subquery.outer:
+            self._unmatched(subquery.plan, {c.id for c in subquery.plan.columns})
         if subquery.kind != "exists":
             self.used.update(c.id for c in subquery.plan.columns)
         walked = self._walked.get(id(subquery.plan))
@@ -405,6 +406,20 @@ class _Found:
             self._walked[id(subquery.plan)] = self.constants[count:]
         else:
             self.constants += walked
+
+    def _sides_of_join(self, join: b.Join, grouped: bool) -> None:
+        self.relation(join.left, grouped)
+        if not join.lateral:
+            self.relation(join.right, grouped)
+        elif reaches(join.right, {c.id for c in join.left.columns}):
+            self._unmatched(join.right, self.used)
+
+    def _unmatched(self, plan: Rel, read: Set[int]) -> None:
+        """The values that the join with a correlated query has where no row matches, be there such a row or not."""
+        values = over_no_rows(plan)
+        self.constants += [
+            values[c.id] for c in plan.columns if c.id in values and c.id in read and self._is_constant(values[c.id])
+        ]
 
     def _is_lazy(self, expr: Expr) -> bool:
         """Whether an operand of it may never be evaluated."""

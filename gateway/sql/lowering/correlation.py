@@ -28,7 +28,7 @@ from gateway.sql.typed.nodes import (
     Rel,
     Sort,
 )
-from gateway.sql.typed.walk import conjuncts_of, expressions_of, has_columns, inputs_of, nodes, rebuilt
+from gateway.sql.typed.walk import conjuncts_of, expressions_of, has_columns, inputs_of, nodes, rebuilt, substituted
 from gateway.sqltypes import BIGINT, BOOLEAN, INT, VOID, ArrayType, DataType, MapType, array, is_fractional
 
 ALL_ROWS = 9223372036854775807  # the limit of a `Limit` that no filter passes, and that leaves all rows
@@ -47,6 +47,29 @@ def over_nothing(agg: Agg, value: Expr) -> Expr | None:
         empty = Cast(agg.type, False, Call(array(VOID, False), False, "array", ()), implicit=True)
         return Call(agg.type, False, "coalesce", (value, empty))
     return None
+
+
+def over_no_rows(rel: Rel) -> dict[int, Expr]:
+    """What a query of aggregates gives over no rows, by the ids of its columns; without those that are not known.
+
+    Spark asks neither HAVING nor GROUP BY then, whose keys are NULL (RewriteCorrelatedScalarSubquery, evalSubqueryOnZeroTups).
+    """
+    if isinstance(rel, Filter):
+        return over_no_rows(rel.input)
+    if isinstance(rel, Project):
+        below = over_no_rows(rel.input)
+        made = zip(rel.columns, rel.exprs, strict=True)
+        return {c.id: substituted(e, below) for c, e in made if has_columns(e)} if below else {}
+    if not isinstance(rel, Aggregate) or rel.sets is not None:
+        return {}
+    width = len(rel.keys)
+    values: dict[int, Expr] = {c.id: Lit(c.type, True, None) for c in rel.columns[:width]}
+    for column, agg in zip(rel.columns[width:], rel.aggs, strict=True):
+        value = over_nothing(agg, Lit(agg.type, True, None))
+        if value is None:
+            return {}
+        values[column.id] = value
+    return values
 
 
 def joined(base: Rel, aggregate: Aggregate, foreign: Set[int], ids: Ids) -> tuple[Join, tuple[Col, ...]] | None:
