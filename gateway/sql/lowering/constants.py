@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from gateway.sql.functions.statistics import untouched
 from gateway.sql.lowering.correlation import over_no_rows, reaches
-from gateway.sql.lowering.evaluation import CONDITIONAL, UNKNOWN, certain, simplified, truth
+from gateway.sql.lowering.evaluation import CONDITIONAL, UNKNOWN, certain, is_written_null, simplified, truth
 from gateway.sql.lowering.passing import Passing
 from gateway.sql.lowering.planned_rows import (
     FEW,
@@ -39,6 +39,8 @@ _TOLERANT = frozenset((
 _MADE = frozenset(("array", "struct", "named_struct", "map"))
 # What Spark does not compute before, whatever it is made of.
 UNFOLDED = frozenset(("raise_error", "assert_true", "elt", "map_concat"))
+# Spark takes their operands behind If(both are not NULL).
+_BEHIND_IF = frozenset(("regr_avgx", "regr_avgy", "regr_sxx", "regr_syy"))
 _NULL_TESTS = frozenset((
     "isnull", "isnotnull", "is null", "is not null", "count", "regr_count", "regr_avgx", "regr_avgy", "regr_sxx", "regr_syy",
 ))
@@ -428,6 +430,8 @@ class _Found:
         if not isinstance(expr, (Call, Agg)):
             return False
         if expr.fn in CONDITIONAL or _is_known(expr):
+            return True
+        if expr.fn in _BEHIND_IF and not any(map(is_written_null, expr.args)):  # the engine sees that NULL before a row
             return True
         if isinstance(expr, Agg) or expr.fn in _TOLERANT:
             return False
