@@ -128,8 +128,19 @@ def _is_place(host: str) -> bool:
         return False
 
 
-def _check_single(scope: Scope) -> None:
-    """Raise RefusalError for headers that say twice who calls or whom: a proxy may have looked at the other one."""
+def _check_head(scope: Scope) -> None:
+    """Raise RefusalError for what a proxy before this server may have read in another way.
+
+    Versions that are none of HTTP/1 (RFC 9112, 2.3), chunks in 1.0 (6.1), no Host in 1.1 (3.2), headers that say twice who
+    calls, or whom.
+    """
+    version, names = scope["http_version"], {name for name, _ in scope["headers"]}
+    if version not in ("1.0", "1.1"):
+        raise RefusalError(505, "MALFORMED_REQUEST", f"HTTP/{version} is not spoken here.", close=True)
+    if version == "1.0" and b"transfer-encoding" in names:
+        raise RefusalError(400, "MALFORMED_REQUEST", "HTTP/1.0 has no Transfer-Encoding.", close=True)
+    if version == "1.1" and b"host" not in names:
+        raise RefusalError(400, "MALFORMED_REQUEST", "HTTP/1.1 asks for a Host header.", close=True)
     for name in _SINGLE:
         if sum(found == name for found, _ in scope["headers"]) > 1:
             text = f"The header {name.decode()} is there twice."
@@ -207,7 +218,7 @@ class HttpApp:
             raise NotImplementedError(f"ASGI scope {scope['type']}")
         route = "other"
         try:
-            _check_single(scope)
+            _check_head(scope)
             route, serve = self._route(scope)
             status, kind, headers, body = await serve(scope, receive)
         except RefusalError as refusal:

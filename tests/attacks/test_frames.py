@@ -27,7 +27,7 @@ from tests.unit.protocol.fake import FakeService, Operation, Script
 _SECONDS = 2.0
 _STATUS = re.compile(rb"HTTP/1\.1 (\d{3}) ")
 # What any mutant may be answered with over HTTP; never 500.
-_ANSWERS = {b"100", b"200", b"400", b"403", b"404", b"405", b"408", b"413", b"415"}
+_ANSWERS = {b"100", b"200", b"400", b"403", b"404", b"405", b"408", b"413", b"415", b"505"}
 
 
 class _Everybodys(FakeService):

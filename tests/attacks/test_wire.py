@@ -100,6 +100,21 @@ def test_a_body_is_never_taken_for_a_request(server: Server) -> None:
     assert whole.count(b" 200 OK") == 1 and b"connection: close" in whole
 
 
+@pytest.mark.parametrize(
+    ("head", "status"),
+    [
+        (b"GET /healthz HTTP/2.0\r\nHost: x\r\n", b"505"),
+        (b"GET /healthz HTTP/0.9\r\nHost: x\r\n", b"505"),
+        (b"GET /healthz HTTP/1.1\r\n", b"400"),
+        (b"GET /healthz HTTP/1.0\r\nTransfer-Encoding: chunked\r\n", b"400"),
+        (b"GET /healthz HTTP/1.0\r\n", b"200"),
+    ],
+)
+def test_what_a_proxy_may_read_otherwise_is_refused(server: Server, head: bytes, status: bytes) -> None:
+    received = send(server, head + b"\r\n0\r\n\r\n" if b"chunked" in head else head + b"\r\n")
+    assert received[9:12] == status and b"connection: close" in received
+
+
 def test_garbage_behind_a_request_leaves_no_trace_and_does_not_fill_the_log(server: Server) -> None:
     before = server.log.stat().st_size
     whole = f"{POST}Content-Length: {len(OPEN)}\r\n\r\n".encode() + OPEN
