@@ -39,8 +39,8 @@ _TOLERANT = frozenset((
 _MADE = frozenset(("array", "struct", "named_struct", "map"))
 # What Spark does not compute before, whatever it is made of.
 UNFOLDED = frozenset(("raise_error", "assert_true", "elt", "map_concat"))
-# Spark takes their operands behind If(both are not NULL).
-_BEHIND_IF = frozenset(("regr_avgx", "regr_avgy", "regr_sxx", "regr_syy"))
+# The operand that they compute, behind If(both are not NULL): a constant where both are, or where the other one never is NULL.
+_BEHIND_IF = {"regr_avgx": 1, "regr_sxx": 1, "regr_avgy": 0, "regr_syy": 0}
 _NULL_TESTS = frozenset((
     "isnull", "isnotnull", "is null", "is not null", "count", "regr_count", "regr_avgx", "regr_avgy", "regr_sxx", "regr_syy",
 ))
@@ -431,8 +431,10 @@ class _Found:
             return False
         if expr.fn in CONDITIONAL or _is_known(expr):
             return True
-        if expr.fn in _BEHIND_IF and not any(map(is_written_null, expr.args)):  # the engine sees that NULL before a row
-            return True
+        if _is_behind_if(expr):
+            place = _BEHIND_IF[expr.fn]
+            value, other = expr.args[place], expr.args[1 - place]
+            return not self._is_constant(value) or (other.nullable and not self._is_constant(other))
         if isinstance(expr, Agg) or expr.fn in _TOLERANT:
             return False
         decisive = expr.args[:1] if expr.fn == "in" else expr.args
@@ -471,6 +473,11 @@ class _Found:
             and row.kind not in ("generator", "window")
             and call.fn not in UNFOLDED
         )
+
+
+def _is_behind_if(expr: Call | Agg) -> bool:
+    """Whether an operand is computed behind IF: not beside a NULL that is written, which the engine sees before any row."""
+    return expr.fn in _BEHIND_IF and not any(map(is_written_null, expr.args))
 
 
 def _untried(expr: Expr) -> Expr:
