@@ -52,7 +52,8 @@ endif
 # More processes than cores: many tests wait, for a timeout, a browser, or another client.
 # A file's tests share what is made once for a module, so they run in one process; the slowest folders come first. A worker that
 # crashes ends the run: the tests that it had left would be waited for without an end.
-PYTEST := $(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist loadfile --no-loadscope-reorder --max-worker-restart=0
+BY_FILE := --dist loadfile --max-worker-restart=0
+PYTEST := $(BIN)/python -m pytest -n $(PYTEST_WORKERS) $(BY_FILE) --no-loadscope-reorder
 # Against gateways that are started for them: real drivers, a browser, attacks.
 LIVE := tests/attacks tests/clients tests/console
 
@@ -113,7 +114,7 @@ test-spark-heavy: $(VENV)/.spark
 # failure. Without Java or the jars they are skipped, and say why.
 test-spark: $(VENV)/.spark
 	-@$(MAKE) --no-print-directory $(VENV)/.jars
-	$(BIN)/python -m pytest -n 2 --dist loadfile --max-worker-restart=0 -m "spark and not heavy" $(ARGS) $(if $(ARGS),|| test $$? -eq 5)
+	$(BIN)/python -m pytest -n 2 $(BY_FILE) -m "spark and not heavy" $(ARGS) $(if $(ARGS),|| test $$? -eq 5)
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.run $(ARGS)
