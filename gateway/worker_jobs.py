@@ -71,6 +71,11 @@ class Parameter:
     value: str | None
     arguments: tuple[Parameter, ...] | None = None
 
+    @property
+    def size(self) -> int:
+        """Characters that it was sent with, and one for itself."""
+        return 1 + len(self.type) + len(self.value or "") + sum(each.size for each in self.arguments or ())
+
 
 @dataclass(frozen=True, slots=True)
 class Witness:
@@ -203,6 +208,11 @@ class Statement:
             return None
         settings = frozenset(session.settings.items())
         return (session.user, session.catalog, session.schema, settings, self.text, self.parameters, self.row_limit)
+
+    @property
+    def size(self) -> int:
+        """Characters of its text and parameters."""
+        return len(self.text) + sum(parameter.size for parameter in self.parameters)
 
 
 @dataclass(frozen=True, slots=True)

@@ -138,7 +138,7 @@ class Runner(Handler):
             if wanted is not None:
                 raise unsupported(f"Running this statement on Spark ({wanted.reason})", statement.span)
             if kept is not None:
-                self._again(kept, job, env, started, emit)
+                self._answer_again(kept, job, env, started, emit)
                 return
             with self.functions_told(statement, env):
                 self._answer(statement, job, env, started, emit)
@@ -204,35 +204,34 @@ class Runner(Handler):
         decision = plan(compiled)
         if job.brief and not decision.is_brief:
             raise NotBriefError
-        facts: dict[str, Any] = {
+        facts = {
             "parse_ms": _milliseconds(parsed - started),
             "catalog_ms": _milliseconds(env.tables.seconds),
             "compile_ms": _milliseconds(time.perf_counter() - started),
             "snapshot_hits": cache_hits() - hits,
         }
         self.check_size(decision, env, statement.span)
-        env.read_bytes = sum(scan.bytes for scan in decision.scans)
-        read = env.tables.touched()
         names = None if env.context.clock.asked else env.tables.witnesses()
-        facts |= {"read": read, "scans": [_told(scan) for scan in decision.scans]}
-        self._query(decision, job.row_limit, facts, emit, _witnesses(env, names, decision))
-        if names is not None:
-            self._kept.keep(job, Kept(statement, decision, names, read))
+        found = Kept(statement, decision, names, env.tables.touched())
+        self._answer_query(found, job, env, facts, emit)
+        self._kept.keep(job, found)
 
-    def _again(self, kept: Kept, job: Statement, env: Environment, started: float, emit: Emit) -> None:
+    def _answer_again(self, kept: Kept, job: Statement, env: Environment, started: float, emit: Emit) -> None:
         """The answer to a query that was answered before."""
-        decision = kept.decision
-        if job.brief and not decision.is_brief:
+        if job.brief and not kept.decision.is_brief:
             raise NotBriefError
-        env.read_bytes = sum(scan.bytes for scan in decision.scans)
         facts = {
             **dict.fromkeys(("parse_ms", "catalog_ms"), 0.0),
             "compile_ms": _milliseconds(time.perf_counter() - started),
-            "snapshot_hits": len(decision.scans),
-            "read": kept.read,
-            "scans": [_told(scan) for scan in decision.scans],
+            "snapshot_hits": len(kept.decision.scans),
         }
-        self._query(decision, job.row_limit, facts, emit, _witnesses(env, kept.names, decision))
+        self._answer_query(kept, job, env, facts, emit)
+
+    def _answer_query(self, query: Kept, job: Statement, env: Environment, facts: dict[str, Any], emit: Emit) -> None:
+        decision = query.decision
+        env.read_bytes = sum(scan.bytes for scan in decision.scans)
+        facts |= {"read": query.read, "scans": [_told(scan) for scan in decision.scans]}
+        self._query(decision, job.row_limit, facts, emit, _witnesses(env, query))
 
     def _touched(self, command: Any, env: Environment) -> dict[str, Any]:
         """What a command has read and changed, and by which plan if that took long."""
@@ -328,11 +327,12 @@ class Runner(Handler):
         emit(Finished(rows, answer.modified_rows, answer.changes, answer.facts))
 
 
-def _witnesses(env: Environment, named: tuple[Witness, ...] | None, decision: Plan) -> tuple[Witness, ...] | None:
-    """What an answer may be kept by: its tables and views, which are `named`, and the files that it is made of.
+def _witnesses(env: Environment, query: Kept) -> tuple[Witness, ...] | None:
+    """What an answer may be kept by: its tables and views, and the files that it is made of.
 
     None for what depends on when it is asked, and for what reads what cannot be looked at, or too many files to look at each.
     """
+    named, decision = query.names, query.decision
     if named is None or env.setting(USE_CACHED_RESULT) != "true":
         return None
     if sum(scan.files_kept for scan in decision.scans) > _MOST_WITNESSES:

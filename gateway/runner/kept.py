@@ -16,17 +16,17 @@ from gateway.planner import Plan
 from gateway.sql.read.statement import Statement as Read
 
 _MOST = 64
-_MOST_CHARACTERS = 16 << 10  # of a text
+_MOST_CHARACTERS = 16 << 10  # of a text and its parameters
 _MOST_FILES = 1000  # of its tables, whose snapshots stay with it
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A query as it was read and planned, what it `names`, and what was told of that."""
+    """A query as it was read and planned, what shows that its `names` are as they were (None: nothing), and which it `read`."""
 
     statement: Read
     decision: Plan
-    names: tuple[Witness, ...]
+    names: tuple[Witness, ...] | None
     read: list[tuple[str, str, str]]
 
 
@@ -42,17 +42,17 @@ class KeptQueries:
         found = None if key is None else self._queries.get(key)
         if found is None:
             return None
-        if not all(witness.holds() for witness in found.names):
+        if not all(witness.holds() for witness in found.names or ()):
             del self._queries[key]
             return None
         self._queries.move_to_end(key)
         return found
 
     def keep(self, job: Statement, query: Kept) -> None:
-        """Keep a query that has run to its end."""
+        """Keep a query that has run to its end, if something shows whether it still holds."""
         key = job.key
         files = sum(scan.files_total for scan in query.decision.scans)
-        if key is None or len(job.text) > _MOST_CHARACTERS or files > _MOST_FILES:
+        if key is None or query.names is None or job.size > _MOST_CHARACTERS or files > _MOST_FILES:
             return
         self._queries[key] = query
         if len(self._queries) > _MOST:

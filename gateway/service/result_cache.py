@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from gateway import observability
 from gateway.engine.base import Finished, Planned, Rows
 from gateway.results.spool import Part
+from gateway.service.holdings import weight
 
 _OVERHEAD = 2048  # bytes, about, of an answer beside its rows
 
@@ -41,13 +42,14 @@ class Answer:
 
 
 class ResultCache:
-    """At most `limit` bytes of answers; those that were not asked for longest go first."""
+    """At most `limit` bytes of answers and of what they are kept by; those that were not asked for longest go first."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._size = 0
         self._lock = threading.Lock()
         self._answers: OrderedDict[Hashable, Answer] = OrderedDict()
+        self._sizes: dict[Hashable, int] = {}  # of the answers, with what they are kept by
 
     def find(self, key: Hashable) -> Answer | None:
         """The answer, if all that it was made of is as it was."""
@@ -67,13 +69,13 @@ class ResultCache:
 
     def keep(self, key: Hashable, answer: Answer) -> None:
         """Keep an answer, unless it is too large for that or nothing shows whether it still holds."""
-        size = answer.size
+        size = answer.size + weight(key)
         if answer.planned.witnesses is None or size > self._limit // 16:
             return
         with self._lock:
             if key in self._answers:
                 self._forget(key, self._answers[key])
-            self._answers[key] = answer
+            self._answers[key], self._sizes[key] = answer, size
             self._size += size
             while self._size > self._limit:
                 oldest = next(iter(self._answers))
@@ -83,4 +85,4 @@ class ResultCache:
         """With the lock held."""
         if self._answers.get(key) is answer:
             del self._answers[key]
-            self._size -= answer.size
+            self._size -= self._sizes.pop(key)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
 
 from gateway.worker_jobs import Parameter
+from tests.live.processes import eventually
 from tests.unit.runner.session import Result, Session
 
 
@@ -18,11 +18,8 @@ def was_kept(result: Result) -> bool:
 
 def until_kept(session: Session, text: str) -> Result:
     """The answer to a query that is kept: one of a table that was just written is not, as its files may change unseen."""
-    end = time.monotonic() + 10
-    while not was_kept(result := session.run(text)):
-        assert time.monotonic() < end, "it is not kept"
-        time.sleep(0.02)
-    return result
+    eventually(lambda: was_kept(session.run(text)), 10)
+    return session.run(text)
 
 
 @pytest.fixture
@@ -76,6 +73,17 @@ def test_parameters_and_settings_make_another_one(table: Session) -> None:
     assert table.rows(zones) == [(12,)]
     table.run("SET TIME ZONE 'Asia/Tokyo'")
     assert table.rows(zones) == [(21,)]
+
+
+def test_what_would_hold_much_memory_is_compiled_each_time(table: Session) -> None:
+    large = "x" * 100_000
+    for text, *parameters in (
+        (f"SELECT length('{large}') AS n",),
+        ("SELECT length(:a) AS n", Parameter("a", "STRING", large)),
+    ):
+        answers = [table.run(text, *parameters) for _ in range(2)]
+        assert [answer.rows for answer in answers] == [[(100_000,)]] * 2
+        assert not was_kept(answers[1])
 
 
 def test_a_view_of_the_session_hides_it(table: Session) -> None:

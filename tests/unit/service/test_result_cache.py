@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from gateway.engine.base import Finished, Parameter, Planned, Rows, SessionState, Statement, TempView, Witness
+from gateway.service.holdings import weight
 from gateway.service.result_cache import Answer, ResultCache
 from gateway.sqltypes import BIGINT, StructField, struct
 from gateway.worker_jobs import marker_of
@@ -73,13 +74,23 @@ def test_what_nothing_shows_to_hold_is_not_kept(tmp_path: Path) -> None:
 
 
 def test_the_size_is_bounded_and_the_oldest_go(tmp_path: Path) -> None:
-    cache = ResultCache(16 * answer(tmp_path, 1000).size)
-    cache.keep("large", answer(tmp_path, 1001))
-    assert cache.find("large") is None
+    cache = ResultCache(16 * (answer(tmp_path, 1000).size + weight(0)))
+    cache.keep(-1, answer(tmp_path, 1001))
+    assert cache.find(-1) is None
     for number in range(16):
         cache.keep(number, answer(tmp_path, 1000))
     assert cache.find(0) is not None  # used again
     cache.keep(3, answer(tmp_path, 1000))  # the same once more
-    cache.keep("new", answer(tmp_path, 1000))
-    assert [cache.find(n) is not None for n in (0, 1, 2, 3, "new")] == [True, False, True, True, True]
-    assert cache._size <= cache._limit and cache._size == sum(a.size for a in cache._answers.values())
+    cache.keep(99, answer(tmp_path, 1000))
+    assert [cache.find(n) is not None for n in (0, 1, 2, 3, 99)] == [True, False, True, True, True]
+    assert cache._size <= cache._limit and cache._size == sum(a.size + weight(k) for k, a in cache._answers.items())
+
+
+def test_long_statements_count(tmp_path: Path) -> None:
+    cache = ResultCache(1 << 20)
+    for number in range(100):
+        job = replace(JOB, text=f"SELECT {number}, length('{'x' * 30_000}')")
+        cache.keep(job.key, answer(tmp_path))
+    assert 0 < len(cache._answers) < 40
+    cache.keep(replace(JOB, text="x" * (1 << 20)).key, answer(tmp_path))
+    assert cache.find(replace(JOB, text="x" * (1 << 20)).key) is None
