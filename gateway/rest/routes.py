@@ -58,6 +58,7 @@ def routes_of(statements: StatementApi, history: HistoryApi) -> tuple[Route, ...
         Route("GET", "sql/history/queries", "list_queries", history.list_queries, query=QUERIES),
         Route("GET", "sql/warehouses", "list_warehouses", list_warehouses),
         Route("GET", "sql/warehouses/{warehouse_id}", "get_warehouse", get_warehouse),
+        Route("POST", "sql/warehouses/{warehouse_id}/start", "start_warehouse", start_warehouse),
         Route("GET", "preview/scim/v2/Me", "me", me),
         Route("GET", "connector-service/feature-flags/{client}/{version}", "feature_flags", feature_flags),
     )
@@ -145,6 +146,11 @@ def list_warehouses(caller: Caller, path: Path, asked: Asked) -> dict[str, Any]:
 def get_warehouse(caller: Caller, path: Path, asked: Asked) -> dict[str, Any]:
     """Tell of a warehouse: any name is this gateway, as in the paths of Thrift."""
     return _warehouse(caller, path["warehouse_id"][:64])
+
+
+def start_warehouse(caller: Caller, path: Path, asked: Asked) -> dict[str, Any]:
+    """Start a warehouse: it runs already."""
+    return {}
 
 
 def me(caller: Caller, path: Path, asked: Asked) -> dict[str, Any]:
