@@ -98,7 +98,8 @@ class Catalog(Protocol):
     def volume_folder(self, schema: str, volume: str) -> str | None:
         """The real folder of a volume's files, which may not be there yet; None if there is no such volume."""
 
-    def table(self, schema: str, table: str, as_of: AsOf | None = None) -> BoundTable | None: ...
+    def table(self, schema: str, table: str, as_of: AsOf | None = None, *, to_add: bool = False) -> BoundTable | None:
+        """A table at its newest version or as of `as_of`; `to_add` for a statement that adds rows, which may read no files."""
 
     def outlines(self, schema: str) -> Mapping[str, Any]:
         """`tables`, each with its `delta.outline.Outline` if that is known without looking further, else None."""

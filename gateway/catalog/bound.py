@@ -16,7 +16,7 @@ from gateway.delta.predicates import Predicate
 from gateway.delta.pruning import value_range
 from gateway.delta.scan import ScanPlan, plan_scan
 from gateway.delta.schema import struct_of
-from gateway.delta.table import Snapshot, open_snapshot
+from gateway.delta.table import Snapshot, open_snapshot, open_to_add
 from gateway.sqltypes import StructType
 
 
@@ -68,8 +68,15 @@ class DeltaBoundTable:
         return plan_scan(self.snapshot, columns, predicates, floats_compared=floats_compared)
 
 
-def bind(name: TableName, root: str, as_of: AsOf | None, within: Within | None = None) -> DeltaBoundTable:
-    """The Delta table in the folder `root` under `name`, newest or as of `as_of`; see `delta.table.open_snapshot`."""
+def bind(
+    name: TableName, root: str, as_of: AsOf | None, within: Within | None = None, *, to_add: bool = False
+) -> DeltaBoundTable:
+    """The Delta table in the folder `root` under `name`, newest or as of `as_of`; see `delta.table.open_snapshot`.
+
+    `to_add` is that of a statement that adds rows: see `delta.table.open_to_add`.
+    """
+    if to_add:
+        return DeltaBoundTable(name, open_to_add(root, within))
     moment = as_of or AsOf()
     return DeltaBoundTable(name, open_snapshot(root, moment.version, moment.timestamp_us, within))
 

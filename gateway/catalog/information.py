@@ -159,7 +159,7 @@ class InformationCatalog:
 
     other_tables = functions = volumes = tables
 
-    def table(self, schema: str, table: str, as_of: Any = None) -> None:
+    def table(self, schema: str, table: str, as_of: Any = None, *, to_add: bool = False) -> None:
         """None."""
 
     def view(self, schema: str, view: str) -> Relation | None:

@@ -129,18 +129,20 @@ class LocalCatalog:
             return True
         return self._schema_folder(schema) is not None
 
-    def table(self, schema: str, table: str, as_of: AsOf | None = None) -> DeltaBoundTable | StoredTable | None:
+    def table(
+        self, schema: str, table: str, as_of: AsOf | None = None, *, to_add: bool = False
+    ) -> DeltaBoundTable | StoredTable | None:
         """The table at its newest version or as of `as_of`; None if there is none of that name."""
         root = self._own_folder(schema, table)
         if root is None:
             external = self._external(schema, table)
             if external is not None:
-                bound = bind(external.name, external.location, as_of, self.within)
+                bound = bind(external.name, external.location, as_of, self.within, to_add=to_add)
                 return replace(bound, external=True)
             return self._stored(StoredTable, schema, table)
         folder, spelling = os.path.split(root)
         name = TableName(self.name, os.path.basename(folder), spelling)
-        return bind(name, self._real(root), as_of, self.within)
+        return bind(name, self._real(root), as_of, self.within, to_add=to_add)
 
     def outline(self, schema: str, table: str) -> Outline | None:
         """Columns and comment of a table, as far as they can be told without opening it."""

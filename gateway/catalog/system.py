@@ -45,7 +45,7 @@ class SystemSchema:
 
     other_tables = functions = tables
 
-    def table(self, schema: str, table: str, as_of: Any = None) -> None:
+    def table(self, schema: str, table: str, as_of: Any = None, *, to_add: bool = False) -> None:
         """None."""
 
     def view(self, schema: str, view: str) -> Relation | None:

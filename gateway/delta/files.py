@@ -20,10 +20,11 @@ from gateway import sqltypes as t
 from gateway.delta.containment import Within, end_of_link, look
 from gateway.delta.features import Protocol
 from gateway.delta.footers import one_valued, opened_parquet
+from gateway.delta.listed import Files
 from gateway.delta.log import LOG
 from gateway.delta.scan import ONE_VALUE, missing_file, unreadable_file
 from gateway.delta.schema import Column, UnreadableType
-from gateway.delta.table import Contents, Files, Snapshot
+from gateway.delta.table import Contents, Snapshot
 from gateway.errors import UnsupportedError, UserError
 
 NO_VERSION = -1
@@ -69,6 +70,7 @@ def open_files(path: str, within: Within = (), only: Sequence[str] | None = None
         maximum=None,
         partitions={},
         deleted={},
+        mended=False,
     )
     contents: Contents = {p: (None, suspects[p]) for p in paths}  # the names that each was just seen to have
     return Snapshot(

@@ -18,9 +18,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gateway import sqltypes as t
+from gateway.delta.listed import Files
 from gateway.delta.predicates import Comparison, NullTest, OneOf, Predicate, StartsWith
 from gateway.delta.schema import Column
-from gateway.delta.table import Files, Snapshot
+from gateway.delta.table import Snapshot
 
 Mask = npt.NDArray[np.bool_]
 Integers = npt.NDArray[np.int64]

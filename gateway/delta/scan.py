@@ -29,9 +29,10 @@ from gateway.delta.containment import Within, check_folders, check_still_there, 
 from gateway.delta.dataset import POSITION, DataFile, FileDataset, is_read_alike, padded
 from gateway.delta.features import check_unshredded
 from gateway.delta.footers import one_valued, opened_parquet
+from gateway.delta.listed import Files
 from gateway.delta.predicates import Predicate
 from gateway.delta.schema import Column, holds_char
-from gateway.delta.table import Files, Snapshot
+from gateway.delta.table import Snapshot
 from gateway.delta.watch import Watch
 from gateway.errors import GatewayError, ServerError
 from gateway.worker_jobs import Witness, marker_of

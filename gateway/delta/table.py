@@ -2,7 +2,8 @@
 
 `open_snapshot` costs two `stat` calls when nothing has changed: the newest commit file is still the same file and the next
 version's does not exist. Else a private deltalake object is brought up to date and what it says is copied into a new
-`Snapshot`; nobody ever sees a table that changes under a running statement.
+`Snapshot`; nobody ever sees a table that changes under a running statement. Who only adds rows gets one whose files are read
+once somebody asks for them (`open_to_add`).
 """
 
 from __future__ import annotations
@@ -12,13 +13,12 @@ import os
 from collections import Counter, OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from threading import Lock
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
@@ -26,9 +26,11 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from gateway import sqltypes as t
 from gateway.delta import log
+from gateway.delta.ahead import last_of_files
 from gateway.delta.checkpoint_instants import mended, misread_parts
 from gateway.delta.containment import Within, is_under, is_within, local_path, not_allowed, real_path
 from gateway.delta.features import Protocol, check_readable
+from gateway.delta.listed import Files, LateFiles
 from gateway.delta.live_rows import live_masks
 from gateway.delta.log_paths import check_log
 from gateway.delta.replay import Fields, replayed
@@ -42,58 +44,6 @@ _LAST_DAY = 2_932_896  # 9999-12-31
 _MOST_ROWS = 1 << 48  # of a file: sums of them stay whole numbers of 64 bits
 _ATTEMPTS = 5  # to open a table beside which others come and go
 _CACHED_TABLES, _CACHED_VERSIONS = 512, 64
-
-
-@dataclass(frozen=True)
-class Files:
-    """The live data files of a snapshot, one row each.
-
-    `paths` are absolute paths on disk, `logged` the same as spelt in the log (a remove must repeat it), `sizes` bytes as
-    logged; `num_records` counts rows before deletion vectors (NULL: unknown). `null_count`, `minimum`, `maximum` are struct
-    arrays keyed by physical names, None without any statistics. `partitions` holds typed values by logical column name.
-    `deleted` maps the row of a file with a deletion vector to a mask that is True for live rows (rows past its end are live).
-    """
-
-    paths: list[str]
-    logged: list[str]
-    sizes: npt.NDArray[np.int64]
-    num_records: pa.Int64Array
-    null_count: pa.StructArray | None
-    minimum: pa.StructArray | None
-    maximum: pa.StructArray | None
-    partitions: Mapping[str, pa.Array]
-    deleted: Mapping[int, npt.NDArray[np.bool_]]
-    mended: bool = False  # whether deltalake has misread some of it
-
-    def __len__(self) -> int:
-        return len(self.paths)
-
-    def only(self, rows: Sequence[int]) -> Files:
-        """Some of the files."""
-        at = pa.array(rows, pa.int64())
-
-        def taken(statistics: pa.StructArray | None) -> pa.StructArray | None:
-            return None if statistics is None else statistics.take(at)
-
-        return Files(
-            paths=[self.paths[i] for i in rows],
-            logged=[self.logged[i] for i in rows],
-            sizes=self.sizes[np.asarray(rows, dtype=np.int64)],
-            num_records=self.num_records.take(at),
-            null_count=taken(self.null_count),
-            minimum=taken(self.minimum),
-            maximum=taken(self.maximum),
-            partitions={name: values.take(at) for name, values in self.partitions.items()},
-            deleted={new: self.deleted[old] for new, old in enumerate(rows) if old in self.deleted},
-        )
-
-    @cached_property
-    def live_rows(self) -> npt.NDArray[np.int64]:
-        """Rows of each file that are not deleted; -1 where the log does not tell."""
-        rows = np.asarray(self.num_records.fill_null(-1).to_numpy(zero_copy_only=False), dtype=np.int64).copy()
-        for file, mask in self.deleted.items():
-            rows[file] -= np.count_nonzero(~mask) if rows[file] >= 0 else 0
-        return rows
 
 
 # Columns of data files by their paths, and which file it was; None: this very one.
@@ -146,6 +96,7 @@ class _Entry:
     snapshot: Snapshot | None = None
     marker: tuple[int, ...] = ()
     within: Within = ()
+    ahead: tuple[Snapshot, tuple[int, ...]] | None = None  # a later version without its files, and its marker
 
 
 class SnapshotCache:
@@ -172,6 +123,16 @@ class SnapshotCache:
             if snapshot is not None and self._is_current(entry, snapshot):
                 return snapshot
             return self._refresh(root, entry)
+
+    def to_add(self, root: str, within: Within | None = None) -> Snapshot:
+        """The newest version for who adds rows; its files are read when they are asked for."""
+        entry = self._entry(root)
+        if within is None or entry.within == within:
+            with entry.lock:
+                found = self._ahead(root, entry)
+            if found is not None:
+                return found
+        return self.latest(root, within)
 
     def at_version(self, root: str, version: int, within: Within | None = None) -> Snapshot:
         """Exactly `version`; raises UserError if it does not exist (any more)."""
@@ -237,11 +198,32 @@ class SnapshotCache:
             return False
         return bool(entry.marker) and entry.marker == _marker(snapshot.root, snapshot.version)
 
+    def _ahead(self, root: str, entry: _Entry) -> Snapshot | None:
+        """The newest version, if what is known of an earlier one holds for it but for the files."""
+        known, entry.ahead = entry.ahead, None
+        if entry.snapshot is None or not entry.marker or entry.snapshot.protocol.has("rowTracking"):
+            return None
+        if known is None or known[0].version < entry.snapshot.version:
+            known = entry.snapshot, entry.marker
+        snapshot, marker = known
+        last = last_of_files(root, snapshot.version)
+        if last is None or marker != _marker(root, snapshot.version):
+            return None
+        if last > snapshot.version:
+            # Not what is known of its files: they are others.
+            within = entry.within or (root,)
+            files = LateFiles.by(lambda: open_snapshot(root, last, within=within).files)
+            snapshot = replace(snapshot, version=last, files=files, notes={}, contents={})
+            marker = _marker(root, last)
+        if snapshot is not entry.snapshot:
+            entry.ahead = snapshot, marker
+        return snapshot
+
     @staticmethod
     def _refresh(root: str, entry: _Entry) -> Snapshot:
         old = entry.snapshot
         table = entry.table
-        entry.table = entry.snapshot = None
+        entry.table = entry.snapshot = entry.ahead = None
         within = entry.within or (root,)
         watch = _watch(root, within)
         try:
@@ -302,6 +284,12 @@ def open_snapshot(
         if timestamp_us is not None:
             version = log.version_at(path, timestamp_us, _CACHE.latest(path, within).properties)
         return _CACHE.latest(path, within) if version is None else _CACHE.at_version(path, version, within)
+
+
+def open_to_add(path: str, within: Within | None = None) -> Snapshot:
+    """The table in the folder `path` at its newest version, for who adds rows: `open_snapshot`, but for when files are read."""
+    with _damage_named(path):
+        return _CACHE.to_add(path, within)
 
 
 # What readers of logs stumble over: values of other types than the protocol's, names that are no numbers.

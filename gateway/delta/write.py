@@ -42,7 +42,7 @@ from gateway.delta.properties import FEED, ROW_TRACKING, SUSPENDED, WIDENING, as
 from gateway.delta.replay import removal
 from gateway.delta.row_ids import numbered, with_numbers
 from gateway.delta.schema import Column, UnreadableType, holds_char, nullable, parse_schema
-from gateway.delta.table import MAPPING, Snapshot, forget, open_snapshot, specs_of
+from gateway.delta.table import MAPPING, Snapshot, forget, open_snapshot, open_to_add, specs_of
 from gateway.errors import ServerError, UserError, full_disk_told
 
 ATTEMPTS = 30
@@ -188,7 +188,7 @@ def append(
     raises for a newer version that they would not be made of. `columns` are those that the table may be given in the commit.
     """
     check_own(path)
-    snapshot = open_snapshot(path)
+    snapshot = open_to_add(path)
     if seen is not None and shape_of(seen) != shape_of(snapshot):
         raise conflict(path)
     if reads is not None:
@@ -239,7 +239,7 @@ def _check_replaceable(old: Snapshot, definition: Definition) -> None:
 def check_appendable(path: str) -> None:
     """Raise what `append` would raise for the table's features and properties, before anything is planned."""
     check_own(path)
-    check_snapshot_writable(open_snapshot(path), kept=Kept.BY_STATEMENT)
+    check_snapshot_writable(open_to_add(path), kept=Kept.BY_STATEMENT)
 
 
 def check_snapshot_writable(snapshot: Snapshot, *, removes: bool = False, kept: Kept = Kept.ALWAYS) -> None:
@@ -373,7 +373,7 @@ def _publish_append(
             commit.publish(path, version, commit.stamped(path, seen.version, seen.properties, made))
             return version
         except FileExistsError:
-            seen = open_snapshot(path)
+            seen = open_to_add(path)
         except FileNotFoundError as error:
             raise conflict(path) from error
         if shape_of(seen) != shape_of(snapshot):

@@ -83,8 +83,10 @@ class StatementTables:
                     raise unsupported(f"The view `{found.name}`, made under {key} = {value}, under another value", span)
         return found
 
-    def find(self, parts: Sequence[str], as_of: Any, span: Span | None) -> BoundTable | StoredView:
-        """The table or view of a name; TABLE_OR_VIEW_NOT_FOUND with the nearest names."""
+    def find(
+        self, parts: Sequence[str], as_of: Any, span: Span | None, *, to_add: bool = False
+    ) -> BoundTable | StoredView:
+        """The table or view of a name; TABLE_OR_VIEW_NOT_FOUND with the nearest names. `to_add` as for `Catalog.table`."""
         catalog, schema, table = self.qualified(parts)
         key = (catalog.lower(), schema.lower(), table.lower(), as_of)
         found = self.pinned.get(key)
@@ -98,7 +100,7 @@ class StatementTables:
                 known = system
             if known is not None:
                 try:
-                    found = known.table(schema, table, _moment(as_of))
+                    found = known.table(schema, table, _moment(as_of), to_add=to_add)
                     if found is None:
                         self.views[key] = known.identity(StoredView, schema, table)  # before it is read
                         found = known.view(schema, table)

@@ -126,14 +126,16 @@ def drop_table(command: c.DropTable, job: Statement, env: Environment, runner: Q
 
 def insert(command: c.Insert, job: Statement, env: Environment, runner: Queries, emit: Emit) -> Answer:
     """INSERT INTO … VALUES / SELECT, with ANSI store assignment."""
-    table = written_table(command.table, env, "INSERT", "no rows can be inserted")
+    replaces = command.overwrite or command.replaced is not None
+    to_add = not replaces and not command.evolves
+    table = written_table(command.table, env, "INSERT", "no rows can be inserted", to_add=to_add)
     partition = static_partition(command, table, env)
     query, binder = _source(command, stands_for(filled(command, table, partition), table.snapshot), env, runner)
     grown, metadata = _grown(command, table, query, partition)
     rows, casts, given = aligned(command, grown, query, binder, partition)
     numbers = numbering(grown.snapshot, [given], command.table.span)
     try:
-        if command.overwrite or command.replaced is not None:
+        if replaces:
             change = Overwrite(command, table, grown, metadata, numbers)
             return overwrite(change, rows, binder, env, runner, emit)
         write.check_appendable(table.location)

@@ -27,8 +27,10 @@ _BY_PATH = ("INSERT", "UPDATE", "DELETE", "MERGE")
 _TOLD_OF_VIEWS = ("INSERT", "TRUNCATE TABLE", "OPTIMIZE", "VACUUM")  # of the others Delta says what its source may be
 
 
-def written_table(name: c.Name, env: Environment, word: str, what: str) -> DeltaBoundTable:
+def written_table(name: c.Name, env: Environment, word: str, what: str, *, to_add: bool = False) -> DeltaBoundTable:
     """The Delta table that a statement writes to; `word` is its first, `what` could be "no rows can be inserted".
+
+    With `to_add` it only adds rows: the table's files are read if something asks for them.
 
     Raises UserError EXPECT_TABLE_NOT_VIEW, PERMISSION_DENIED and TABLE_OR_VIEW_NOT_FOUND; UnsupportedError for other formats.
     """
@@ -38,7 +40,7 @@ def written_table(name: c.Name, env: Environment, word: str, what: str) -> Delta
         raise objects.expects_table(word, str(name), name.span)
     if is_path(name):
         return _at_path(name, env, word)
-    table = env.tables.find(name.parts, None, name.span)
+    table = env.tables.find(name.parts, None, name.span, to_add=to_add)
     if isinstance(table, StoredView):
         if word not in _TOLD_OF_VIEWS:
             if word == "RESTORE":

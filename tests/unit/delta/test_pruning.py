@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 
 from gateway import sqltypes as t
 from gateway.delta.features import Protocol
+from gateway.delta.listed import Files
 from gateway.delta.predicates import Comparison, NullTest, OneOf, Predicate, StartsWith
 from gateway.delta.pruning import prune
 from gateway.delta.schema import Column
-from gateway.delta.table import Files, Snapshot
+from gateway.delta.table import Snapshot
 
 OPS = {"=": operator.eq, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 Rows = list[list[Any]]
@@ -64,6 +65,7 @@ def snapshot(data_type: t.DataType, files: Rows, cut: int | None = None, *, part
             maximum=struct(stat(max), arrow),
             partitions={"c": pa.array([values[0] for values in files], arrow)} if partition else {},
             deleted={},
+            mended=False,
         ),
     )
 
