@@ -9,7 +9,7 @@ import os
 import tempfile
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from deltalake import DeltaTable
@@ -90,8 +90,8 @@ def compact_json(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
-def publish(root: str, version: int, actions: Iterable[Action]) -> None:
-    """Make `actions` the commit `version`.
+def publish(root: str, version: int, actions: Iterable[Action], settle: Callable[[], None] | None = None) -> None:
+    """Make `actions` the commit `version`, once `settle` has seen to it that the files they name are on the disk.
 
     Raises FileExistsError if another writer has made it already, FileNotFoundError if the table was dropped, and UserError
     PATH_NOT_ALLOWED if there is a link in the place of the log's folder.
@@ -104,6 +104,8 @@ def publish(root: str, version: int, actions: Iterable[Action]) -> None:
                 file.writelines(compact_json(action) + "\n" for action in actions)
                 file.flush()
                 os.fsync(file.fileno())
+            if settle is not None:
+                settle()
             # A hard link fails if the name is taken: the same put-if-absent as delta-rs and Spark use on local disks.
             os.link(draft, os.path.basename(log.commit_path(root, version)), src_dir_fd=folder, dst_dir_fd=folder)
         except BaseException:

@@ -125,8 +125,8 @@ def compact(
             for batch in _in_order(snapshot, rows_of_files(snapshot, one), layout, alive):
                 alive()
                 writer.take([batch])
-            writer.finish()
-        adds = [_without_change(action, cube) for action in writer.finish()]
+            writer.finish(settles=False)
+        adds = [_without_change(action, cube) for action in writer.finish(settles=False)]
         added = sorted(action["add"]["size"] for action in adds)
         parameters = {**_PURGE, "predicate": _list(predicate)} if purges else _parameters(predicate, layout)
         metrics = _metrics(added, sizes, len(vectors))
@@ -134,7 +134,9 @@ def compact(
         info = commit.info_action(word, parameters, metrics, False, snapshot.version, commit.SNAPSHOT_ISOLATION)
         info = {"commitInfo": {**info["commitInfo"], **row_ids.told("OPTIMIZE", snapshot)}}
         actions = [info, *removes_of(snapshot, removed, changes_data=False), *adds]
-        version = publish_behind(snapshot, actions, lambda newer: check_still_live(snapshot, newer, removed))
+        version = publish_behind(
+            snapshot, actions, lambda newer: check_still_live(snapshot, newer, removed), writer.settle
+        )
     commit.checkpoint_if_due(root, version, snapshot.properties)
     return Compacted(version, added, sizes, len(candidates), len(bins), partitions, len(vectors), gone, cubes)
 

@@ -151,7 +151,7 @@ def copy_files(
     with storage_errors(root), DataFileWriter(root, columns, partition_by, properties) as writer:
         for batch in batches:
             writer.write(batch)
-        adds = writer.finish()
+        adds = writer.finish(settles=False)
         moment = commit.now_ms()
         loaded = [{"txn": {"appId": identifier(path), "version": 0, "lastUpdated": moment}} for path in paths]
         metrics = {"numFiles": writer.files, "numOutputRows": writer.rows, "numOutputBytes": writer.bytes}
@@ -166,6 +166,6 @@ def copy_files(
                 )
                 raise UserError("DELTA_CONCURRENT_TRANSACTION", text, retryable=True)
 
-        version = publish_behind(snapshot, [info, *changed, *loaded, *adds], check)
+        version = publish_behind(snapshot, [info, *changed, *loaded, *adds], check, writer.settle)
     commit.checkpoint_if_due(root, version, snapshot.properties)
     return WriteResult(version, writer.rows, writer.files, writer.bytes)

@@ -24,6 +24,7 @@ from gateway import sqltypes as t
 from gateway.delta import partitions
 from gateway.delta.commit import Action, now_ms
 from gateway.delta.containment import held_folder, remove_file
+from gateway.delta.durable import Syncs
 from gateway.delta.file_columns import file_field, relabelled
 from gateway.delta.indexed import indexed
 from gateway.delta.schema import Column
@@ -58,14 +59,16 @@ class _File:
     def size(self) -> int:
         return os.fstat(self.descriptor).st_size
 
-    def finished(self) -> tuple[pq.FileMetaData, int]:
-        """Its footer and its size, once all of it is on disk."""
+    def finished(self, syncs: Syncs) -> tuple[pq.FileMetaData, int]:
+        """Its footer and its size; from here on it is for `syncs` to bring it to the disk."""
         try:
             self.writer.close()
             self.sink.close()
-            os.fsync(self.descriptor)
             with pa.OSFile(f"/dev/fd/{self.descriptor}") as written:
-                return pq.read_metadata(written), self.size
+                found = pq.read_metadata(written), self.size
+            syncs.start(self.descriptor)
+            self.descriptor = -1
+            return found
         finally:
             self.close()
 
@@ -143,6 +146,7 @@ class DataFileWriter:
         self._made: list[str] = []
         self._folders: list[str] = []
         self._adds: list[Action] = []
+        self._syncs = Syncs()
         self._file_schema = pa.schema([file_field(self._fields[i]) for i in self._stored])
         self._leaves = _placed(indexed(columns, partition_by, properties), self._file_schema)
         self.rows = self.bytes = 0
@@ -153,6 +157,8 @@ class DataFileWriter:
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         if kind is not None:
             self.discard()
+        else:
+            self.settle()
 
     @property
     def files(self) -> int:
@@ -182,15 +188,26 @@ class DataFileWriter:
         stored = [relabelled(arrays[i], f.type) for i, f in zip(self._stored, self._file_schema, strict=True)]
         return pa.RecordBatch.from_arrays(stored, schema=self._file_schema)
 
-    def finish(self) -> list[Action]:
-        """Close all files, so that later rows go to new ones; the ``add`` actions of all so far."""
+    def finish(self, *, settles: bool = True) -> list[Action]:
+        """Close all files, so that later rows go to new ones; the ``add`` actions of all so far.
+
+        They are on the disk then, unless the one who asks `settles` that before the actions are made a commit.
+        """
         for state in self._open.values():
             self._close(state)
         self._open.clear()
+        if settles:
+            self.settle()
         return self._adds
+
+    def settle(self) -> None:
+        """Wait until all closed files are on the disk. Raises OSError."""
+        self._syncs.wait()
 
     def discard(self) -> None:
         """Remove all files and the folders made for them."""
+        with contextlib.suppress(OSError):
+            self.settle()
         for state in self._open.values():
             if state.file is not None:
                 with contextlib.suppress(OSError):  # of a full disk: closing writes the footer
@@ -292,7 +309,7 @@ class DataFileWriter:
         if state.file is None:
             return
         file, state.file = state.file, None
-        metadata, size = file.finished()
+        metadata, size = file.finished(self._syncs)
         self.bytes += size
         self._adds.append(
             {

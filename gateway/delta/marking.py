@@ -50,7 +50,7 @@ def mark_rows(
     made: str | None = None
     with storage_errors(root), RowWriter(change.shaped(snapshot), feed) as writer:
         writer.take(batches)
-        adds = writer.finish()
+        adds = writer.finish(settles=False)
         told = writer.told()
         try:
             whole, partly = _split(snapshot, gone, specs)
@@ -72,7 +72,7 @@ def mark_rows(
                 {"add": _marked(specs[i], vector, snapshot, i)} for i, vector in zip(partly, described, strict=True)
             ]
             actions = [info, *change.also(), *removes, *marked, *adds, *told]
-            version = publish_behind(snapshot, actions, lambda newer: check_read(snapshot, newer, reads))
+            version = publish_behind(snapshot, actions, lambda newer: check_read(snapshot, newer, reads), writer.settle)
         except BaseException:
             if made is not None:
                 remove_file(made, root)

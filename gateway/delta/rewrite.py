@@ -114,12 +114,12 @@ def replace_files(
     root = snapshot.root
     with storage_errors(root), RowWriter(change.shaped(snapshot), feed) as writer:
         writer.take(batches)
-        adds = writer.finish()
+        adds = writer.finish(settles=False)
         size = int(snapshot.files.sizes[np.asarray(removed, dtype=np.int64)].sum())
         told = writer.told()
         done = Replaced(len(removed), size, writer.files, writer.bytes, writer.rows, change_files=len(told))
         actions = [change.info(snapshot, done), *change.also(), *removes_of(snapshot, removed), *adds, *told]
-        version = publish_behind(snapshot, actions, lambda newer: check_read(snapshot, newer, reads))
+        version = publish_behind(snapshot, actions, lambda newer: check_read(snapshot, newer, reads), writer.settle)
     commit.checkpoint_if_due(root, version, snapshot.properties)
     return WriteResult(version, writer.rows, writer.files, writer.bytes)
 
@@ -134,7 +134,7 @@ def replace_partitions(
     root = snapshot.root
     with storage_errors(root), RowWriter(change.shaped(snapshot), None) as writer:
         writer.take(batches)
-        adds = writer.finish()
+        adds = writer.finish(settles=False)
         if not adds and not change.also():
             return WriteResult(snapshot.version, 0, 0, 0)
         filled = {tuple(action["add"]["partitionValues"].values()) for action in adds}
@@ -147,7 +147,7 @@ def replace_partitions(
             check_read(snapshot, newer, reads)
             _check_partitions(snapshot, newer, filled, removed)
 
-        version = publish_behind(snapshot, actions, check)
+        version = publish_behind(snapshot, actions, check, writer.settle)
     commit.checkpoint_if_due(root, version, snapshot.properties)
     return WriteResult(version, writer.rows, writer.files, writer.bytes)
 
@@ -232,13 +232,21 @@ def with_trail(batches: Iterator[pa.RecordBatch], snapshot: Snapshot, kind: int)
         yield batch
 
 
-def publish_behind(snapshot: Snapshot, actions: list[Action], check: Callable[[Snapshot], None]) -> int:
-    """Make `actions` the next version, behind those of other writers whose versions `check` does not raise for."""
+def publish_behind(
+    snapshot: Snapshot,
+    actions: list[Action],
+    check: Callable[[Snapshot], None],
+    settle: Callable[[], None] | None = None,
+) -> int:
+    """Make `actions` the next version, behind those of other writers whose versions `check` does not raise for.
+
+    `settle` as for `commit.publish`.
+    """
     seen = snapshot
     for _ in range(ATTEMPTS):
         try:
             made = commit.stamped(snapshot.root, seen.version, seen.properties, row_ids.numbered(seen, actions))
-            commit.publish(snapshot.root, seen.version + 1, made)
+            commit.publish(snapshot.root, seen.version + 1, made, settle)
             return seen.version + 1
         except FileExistsError:
             seen = open_snapshot(snapshot.root)

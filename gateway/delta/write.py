@@ -156,18 +156,18 @@ def _make_table(
     ):
         for batch in batches or ():
             writer.write(batch)
-        adds = writer.finish()
+        adds = writer.finish(settles=False)
         info = _create_info(metadata, definition, writer, batches is not None, replace, old)
         if definition.cluster_by or (old is not None and old.protocol.has("clustering")):
             adds = [clustering_action(schema, definition.cluster_by, is_mapped(properties)), *adds]
         if old is not None:
-            version = _publish_replace(path, features, old, info, metadata, adds)
+            version = _publish_replace(path, features, old, info, metadata, adds, writer.settle)
         else:
             version = 0
             protocol = protocol_of(features)
             made = [info, commit.protocol_action(protocol), metadata, *adds]
             made = with_numbers(made, -1, 0) if protocol.has("rowTracking") else made
-            commit.publish(folder, 0, commit.stamped(folder, -1, properties, made))
+            commit.publish(folder, 0, commit.stamped(folder, -1, properties, made), writer.settle)
     commit.checkpoint_if_due(path, version, properties)
     return WriteResult(version, writer.rows, writer.files, writer.bytes)
 
@@ -198,13 +198,13 @@ def append(
     with storage_errors(path), DataFileWriter(path, columns or snapshot.columns, partition_by, properties) as writer:
         for batch in batches:
             writer.write(batch)
-        adds = writer.finish()
+        adds = writer.finish(settles=False)
         metrics = _metrics(writer)
         parameters = {"mode": "Append", "partitionBy": "[]"}  # as of an INSERT by Spark, whatever the table's are
         if columns:
             parameters["canMergeSchema"] = "true"
         info = commit.info_action("WRITE", parameters, metrics, reads is None, snapshot.version)
-        version = _publish_append(path, snapshot, [info, *also(), *adds], reads)
+        version = _publish_append(path, snapshot, [info, *also(), *adds], reads, writer.settle)
     commit.checkpoint_if_due(path, version, snapshot.properties)
     return WriteResult(version, writer.rows, writer.files, writer.bytes)
 
@@ -347,7 +347,13 @@ def beside(path: str, replace: bool) -> Iterator[str]:
 
 
 def _publish_replace(
-    path: str, features: frozenset[str], old: Snapshot, info: Action, metadata: Action, adds: list[Action]
+    path: str,
+    features: frozenset[str],
+    old: Snapshot,
+    info: Action,
+    metadata: Action,
+    adds: list[Action],
+    settle: Callable[[], None],
 ) -> int:
     head: list[Action] = [info]
     protocol = with_features(old.protocol, features)
@@ -355,22 +361,27 @@ def _publish_replace(
         head.append(commit.protocol_action(protocol))
     version = old.version + 1
     actions = numbered(old, [*head, metadata, *removes_of(old), *adds], protocol)
+    made = commit.stamped(path, old.version, metadata["metaData"]["configuration"], actions)
     try:
-        commit.publish(path, version, commit.stamped(path, old.version, metadata["metaData"]["configuration"], actions))
+        commit.publish(path, version, made, settle)
     except (FileExistsError, FileNotFoundError) as error:
         raise conflict(path) from error
     return version
 
 
 def _publish_append(
-    path: str, snapshot: Snapshot, actions: list[Action], reads: Callable[[Snapshot], None] | None
+    path: str,
+    snapshot: Snapshot,
+    actions: list[Action],
+    reads: Callable[[Snapshot], None] | None,
+    settle: Callable[[], None],
 ) -> int:
     seen = snapshot
     for _ in range(ATTEMPTS):
         version = seen.version + 1
         try:
             made = numbered(seen, actions)
-            commit.publish(path, version, commit.stamped(path, seen.version, seen.properties, made))
+            commit.publish(path, version, commit.stamped(path, seen.version, seen.properties, made), settle)
             return version
         except FileExistsError:
             seen = open_to_add(path)

@@ -209,11 +209,11 @@ def test_another_writer_is_overtaken_where_that_is_right(
     publish = commit.publish
     asked: list[str] = []
 
-    def late(root: str, version: int, actions: Any) -> None:
+    def late(*arguments: Any) -> None:
         if not asked:
             asked.append(meanwhile)
             table.run(meanwhile)
-        publish(root, version, actions)
+        publish(*arguments)
 
     monkeypatch.setattr(commit, "publish", late)
     if condition is None:
@@ -377,10 +377,10 @@ def test_what_a_subquery_reads_of_the_table_itself_counts_as_read(
     publish = commit.publish
     more = {"t": "INSERT INTO t VALUES (500, 'far', 0.0)", "q": "INSERT INTO q VALUES (-5, 'far')"}
 
-    def late(root: str, version: int, actions: Any) -> None:
+    def late(*arguments: Any) -> None:
         monkeypatch.setattr(commit, "publish", publish)
         asked.run(more[meanwhile])
-        publish(root, version, actions)
+        publish(*arguments)
 
     monkeypatch.setattr(commit, "publish", late)
     if condition is None:

@@ -105,11 +105,11 @@ def test_a_constraint_that_comes_while_rows_are_computed(constrained: Session, m
     publish = commit.publish
     asked: list[str] = []
 
-    def late(root: str, version: int, actions: Any) -> None:
+    def late(*arguments: Any) -> None:
         if not asked:
             asked.append("now")
             _altered(constrained, {"delta.constraints.new": "id = 5"})
-        publish(root, version, actions)
+        publish(*arguments)
 
     monkeypatch.setattr(commit, "publish", late)
     error = refused(constrained, "INSERT INTO t VALUES (3, 'x', NULL)")

@@ -139,11 +139,11 @@ def test_another_writer_is_overtaken_where_that_is_right(
     publish = commit.publish
     asked: list[str] = []
 
-    def late(root: str, version: int, actions: Any) -> None:
+    def late(*arguments: Any) -> None:
         if not asked:
             asked.append(meanwhile)
             parted.run(meanwhile)
-        publish(root, version, actions)
+        publish(*arguments)
 
     expected = len(_rows(parted)) + {"I": 1, "D": -1, "O": 0}[meanwhile[0]]
     monkeypatch.setattr(commit, "publish", late)

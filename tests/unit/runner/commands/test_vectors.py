@@ -144,11 +144,11 @@ def test_two_writers_of_one_file(
     publish = commit.publish
     asked: list[str] = []
 
-    def late(root: str, version: int, actions: Any) -> None:
+    def late(*arguments: Any) -> None:
         if not asked:
             asked.append(meanwhile)
             marked.run(meanwhile)
-        publish(root, version, actions)
+        publish(*arguments)
 
     monkeypatch.setattr(commit, "publish", late)
     error = refused(marked, statement)
