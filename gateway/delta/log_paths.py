@@ -109,34 +109,39 @@ def check_for_others(root: str, within: Within, writes: bool) -> None:
     check_logged(root, within)
 
 
-def check_log(root: str, within: Within) -> None:
-    """Before a log is read: an error about a line of it quotes the line, so all of it must be the server's own."""
+def check_log(root: str, within: Within, version: int | None = None) -> None:
+    """Before a log is read, up to `version`: an error about a line of it quotes the line, so all must be the server's own."""
     place = f"{root}/{LOG}"
     try:
         if os.path.islink(place):
             end_of_link(place, within)
         check_tree(place, within)
-        if _may_have_sidecars(place, within):
+        if _may_have_sidecars(place, within, version):
             check_logged(root, within)
     except (FileNotFoundError, NotADirectoryError) as error:
         raise UserError("PATH_NOT_FOUND", f"{root} is not a Delta table.") from error
 
 
-def _may_have_sidecars(place: str, within: Within) -> bool:
-    for name in os.listdir(place):
-        if is_checkpoint(name):
-            if not name.endswith(".checkpoint.parquet") and name.count(".") > 2 and "-" in name:  # named by a UUID
+def _may_have_sidecars(place: str, within: Within, version: int | None) -> bool:
+    """Of the checkpoints that may be read: none that lies before one in a single file that is whole."""
+    whole = ""
+    for name in sorted(filter(is_checkpoint, os.listdir(place)), reverse=True):
+        if whole and not name.startswith(whole):
+            break
+        if not name.endswith(".checkpoint.parquet") and name.count(".") > 2 and "-" in name:  # named by a UUID
+            return True
+        path = os.path.join(place, name)
+        try:
+            if not _is_spelt_as_read(path, within, identity_of(path)):
+                raise ServerError("DELTA_LOG_CORRUPT", f"The checkpoint {path} has columns in another spelling.")
+            if says(path, SIDECAR, within):
                 return True
-            path = os.path.join(place, name)
-            try:
-                if not _is_spelt_as_read(path, within, identity_of(path)):
-                    raise ServerError("DELTA_LOG_CORRUPT", f"The checkpoint {path} has columns in another spelling.")
-                if says(path, SIDECAR, within):
-                    return True
-            except Impossible as error:  # which the log's reader would believe
-                raise ServerError("DELTA_LOG_CORRUPT", f"The checkpoint {path} cannot be read: {error}") from error
-            except (OSError, pa.ArrowException):
-                continue  # damaged: the log's reader says so
+        except Impossible as error:  # which the log's reader would believe
+            raise ServerError("DELTA_LOG_CORRUPT", f"The checkpoint {path} cannot be read: {error}") from error
+        except (OSError, pa.ArrowException):
+            continue  # damaged: the log's reader says so
+        if name.endswith(".checkpoint.parquet") and (version is None or int(name[:DIGITS]) <= version):
+            whole = name[:DIGITS]
     return False
 
 

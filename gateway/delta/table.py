@@ -341,7 +341,7 @@ def _open(root: str, version: int | None, within: Within) -> DeltaTable:
         )
     if not log.has_log(root):
         raise UserError("PATH_NOT_FOUND", f"{root} is not a Delta table.")
-    check_log(root, within)
+    check_log(root, within, version)
     if log.is_beheaded(root):
         raise ServerError(
             "DELTA_LOG_CORRUPT",

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable, write_deltalake
 
 from gateway.delta.checkpoint_facts import SIDECAR, VECTOR, says
 from gateway.delta.log import is_checkpoint
 from gateway.delta.table import forget, open_snapshot
 from gateway.delta.write import append, create_table
-from gateway.errors import ServerError
+from gateway.errors import GatewayError, ServerError
 from gateway.sqltypes import BIGINT, StructField, struct
 
 _VECTOR = pa.struct([("storageType", pa.string()), ("pathOrInlineDv", pa.string())])
@@ -96,3 +98,30 @@ def test_a_checkpoint_that_is_being_written_hides_no_commit(table: Path) -> None
     (log / f"{3:020}.checkpoint.parquet#1").write_bytes(b"PAR1")
     with pytest.raises(ServerError, match="lists a deletion vector"):
         open_snapshot(str(table))
+
+
+def test_a_checkpoint_that_is_not_read_keeps_nobody_out(tmp_path: Path) -> None:
+    """One before another that is whole is for time travel alone: it may lead out of the folder."""
+    root = os.path.realpath(tmp_path / "t")
+    for version in range(9):
+        write_deltalake(root, pa.table({"id": [version]}), mode="append")
+        if version in (3, 6):
+            DeltaTable(root).create_checkpoint()
+    log = Path(root, "_delta_log")
+    old, newer = (log / f"{version:020d}.checkpoint.parquet" for version in (3, 6))
+    outside = tmp_path / "outside.parquet"
+    pq.write_table(pq.read_table(old), outside)
+    sidecar = pa.array([{"path": str(outside), "sizeInBytes": 1}] * pq.read_metadata(old).num_rows, _SIDECAR)
+    without = pq.read_table(old).select([name for name in pq.read_schema(old).names if name != "sidecar"])
+    pq.write_table(without.append_column("sidecar", sidecar), old)
+    assert open_snapshot(root).num_rows == 9
+    for version in (3, 5):
+        with pytest.raises(GatewayError) as told:
+            open_snapshot(root, version)
+        assert told.value.condition == "PATH_NOT_ALLOWED", told.value
+    assert open_snapshot(root, 6).num_rows == 7
+    newer.write_bytes(b"")
+    forget(root)
+    with pytest.raises(GatewayError) as told:
+        open_snapshot(root)
+    assert told.value.condition == "PATH_NOT_ALLOWED"
