@@ -60,8 +60,10 @@ def format_number(value: Any, places: int, single: bool) -> str | None:
         if math.isinf(value):
             return "∞" if value > 0 else "-∞"
         digits = float_text(float(np.float32(value)) if single else value, 53)
-        value, places = Decimal(digits), min(places, _DOUBLE_PLACES)
-    return grouped(Decimal(value), places)
+        value = Decimal(digits)
+    elif isinstance(value, Decimal):
+        return grouped(value, places)
+    return grouped(Decimal(value), min(places, _DOUBLE_PLACES))  # as java.text.DecimalFormat of doubles and longs
 
 
 _FLAGS = "-#+ 0,("

@@ -232,8 +232,18 @@ def agreed(expr: Expr) -> Expr | None:
         given = [*expr.args[2::2], expr.args[-1] if len(expr.args) % 2 == 0 else None]
     else:
         return None
-    values = [Lit(expr.type, True, None) if v is None or is_written_null(v) else v for v in given]
+    values = [Lit(expr.type, True, None) if v is None or is_written_null(v) else _only(v) for v in given]
     return values[0] if all(key(v) == key(values[0]) for v in values) else None
+
+
+def _only(expr: Expr) -> Expr:
+    """What coalesce comes to where all of its other operands are written NULLs."""
+    while isinstance(expr, Call) and expr.fn in ("coalesce", "nvl"):
+        left = [a for a in expr.args if not is_written_null(a)]
+        if len(left) != 1 or left[0].type != expr.type:
+            break
+        expr = left[0]
+    return expr
 
 
 def absorbed(terms: Sequence[Expr], symbol: str) -> list[Expr]:
