@@ -87,7 +87,7 @@ class JsonCalls:
         except RestError as error:
             status, code, text = error.status, error.code, error.message
         except GatewayError as error:
-            code, text = code_of(error), error.text()
+            code, text = _told(error), error.text()
             status = _STATUS.get(code, 400)
         except Exception as error:  # noqa: BLE001 - the last resort: the log gets everything, the client the class only
             log("unexpected error", "error", rpc=name, error=repr(error), trace=traceback.format_exc())
@@ -120,6 +120,12 @@ class RestApi(JsonCalls):
     def _described(self, caller: Caller, path: Path, asked: Asked) -> dict[str, Any]:
         """Describe these calls as OpenAPI does."""
         return openapi.document([route for route, _ in self.routes], PREFIX)
+
+
+def _told(error: GatewayError) -> str:
+    """The code of a refused call: not 429, at which clients wait and send again, for a limit that stays in the way."""
+    code = code_of(error)
+    return "BAD_REQUEST" if code == "RESOURCE_EXHAUSTED" and not error.retryable else code
 
 
 def _warehouse(caller: Caller, identifier: str) -> dict[str, Any]:

@@ -183,6 +183,21 @@ def test_what_is_too_large_for_the_answer_says_what_to_do(api: Api) -> None:
     assert "disposition=EXTERNAL_LINKS" in answer["status"]["error"]["message"]
 
 
+def test_a_limit_that_stays_is_none_to_wait_for(api: Api) -> None:
+    """Clients send again what is answered by 429, for minutes: only what may pass is told so."""
+    status, told = api.call(
+        "POST", "/sql/statements", {"statement": "SELECT 1 " + " " * (16 << 20), "warehouse_id": "w"}
+    )
+    assert (status, told["error_code"]) == (400, "BAD_REQUEST")
+    assert "STATEMENT_TOO_LARGE" in told["message"]
+    started = api.execute(
+        "SELECT id, repeat('x', 100) AS s FROM range(400000)", disposition="INLINE", wait_timeout="50s"
+    )
+    status, told = api.call("GET", f"/sql/statements/{started['statement_id']}/result/chunks/0")
+    assert (status, told["error_code"]) == (400, "BAD_REQUEST")
+    assert "RESULT_TOO_LARGE" in told["message"]
+
+
 def test_limits(api: Api) -> None:
     cut = api.execute("SELECT id FROM range(100)", row_limit=3)
     assert (cut["manifest"]["truncated"], cut["result"]["data_array"]) == (True, [["0"], ["1"], ["2"]])
