@@ -40,6 +40,39 @@ class Start:
 
 
 @dataclass(frozen=True, slots=True)
+class BeTemplate:
+    """First message to a process that runs no jobs, but is forked: each of what is forked begins with `start`."""
+
+    start: Start
+
+
+@dataclass(frozen=True, slots=True)
+class Fork:
+    """Fork a worker; its end of the way to the front comes with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Forked:
+    """Answer to `Fork`."""
+
+    pid: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reap:
+    """Wait for a worker that has ended."""
+
+    pid: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reaped:
+    """Answer to `Reap`: its exit code, as `subprocess` tells it."""
+
+    code: int
+
+
+@dataclass(frozen=True, slots=True)
 class RunJob:
     """Run `job`; `run_id` marks its events and its cancel request."""
 
@@ -184,6 +217,10 @@ class Channel:
     def take_descriptor(self) -> int:
         """The oldest descriptor that came with a message; the caller closes it."""
         return self._descriptors.popleft()
+
+    def drop(self) -> None:
+        """Close this process's copy of the socket, which is another's, too."""
+        self._socket.close()
 
     def close(self) -> None:
         """Close the socket and the descriptors that nobody took; a thread that waits in `receive` wakes up."""

@@ -80,6 +80,7 @@ _AT_ODDS = (
     "Ordering direction required for DISTINCT with limit",
 )
 _ECONOMIES = {"HashJoin": Economy.SORTED_JOINS, "ExternalSorter": Economy.RESERVED_SORTS}
+load()  # here, so that processes that are forked have them in common
 
 
 class DataFusionEngine:
@@ -102,7 +103,6 @@ class DataFusionEngine:
         self._owners: dict[tuple[int, str], DataFusionExecution] = {}
         self._measured: list[list[Operator]] = []
         self.told: Callable[[Planning], None] = _nobody  # what the statement that runs is about
-        load()
 
     def measured(self) -> list[Operator]:
         """The operators of what took long since this was last asked, the slowest query's alone."""

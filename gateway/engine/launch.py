@@ -17,6 +17,8 @@ _ENGINE_STACK = {"RUST_MIN_STACK": str(128 * 1024 * 1024)}
 # The engine's allocator asks for huge pages: each of its many threads then clears 2 MiB for a small read, which costs more
 # than it gives.
 _ENGINE_HEAP = {"MIMALLOC_ALLOW_THP": "0"}
+# Linear algebra, of which nothing is asked, would keep threads, and a process is forked more safely without.
+_ENGINE_THREADS = {"OPENBLAS_NUM_THREADS": "1"}
 _SECRETS = ("GATEWAY_HISTORY",)  # an address with a password, which the second engine has no use for
 
 
@@ -37,7 +39,7 @@ class Launched:
             self.process = subprocess.Popen(
                 [sys.executable, "-P", "-c", _ENTRY, str(theirs.fileno()), str(os.getpid())],
                 stdin=subprocess.DEVNULL,
-                env=_ENGINE_HEAP | _inherited() | _ENGINE_STACK,
+                env=_ENGINE_HEAP | _ENGINE_THREADS | _inherited() | _ENGINE_STACK,
                 pass_fds=[theirs.fileno()],
                 process_group=0,  # Ctrl-C is for the front; a kill takes whatever the worker started
             )

@@ -1,7 +1,8 @@
-"""The worker processes of one engine: always one warm spare, one job each, killed when they do not stop.
+"""The worker processes of one engine: always some warm spares, one job each, killed when they do not stop.
 
-Three kinds of threads: one per process reads its events and hands them to the job's sink; one starts processes (the kernel
-ties a child's death signal to the thread that made it, so that thread lives as long as the pool); one watches the clock:
+Three kinds of threads: one per process reads its events and hands them to the job's sink; one starts processes, by a template
+that they are forked from (the kernel ties a child's death signal to the thread that made it, so that thread lives as long as
+the pool); one watches the clock:
 kills after a cancel's grace, memory over the limit, surplus processes that idle.
 
 A process that dies takes only its own job with it. If that job had delivered no row and writes nothing, it is run once more
@@ -24,6 +25,7 @@ from gateway.engine.pool_watch import PoolLimits, PoolWatch
 from gateway.engine.process import WorkerProcess
 from gateway.engine.runs import PoolRun, Sink, cannot_start, give_spool, lost, shutting_down
 from gateway.engine.seats import PoolStats, Seat, Seats
+from gateway.engine.template import CAN_FORK, Template
 from gateway.errors import GatewayError, ServerError
 
 _START_PAUSES = (0.0, 0.1, 0.5, 2.0, 10.0)  # before the next start, by failed starts in a row
@@ -61,6 +63,7 @@ class WorkerPool:
         self._start_error: ServerError | None = None
         self._stopping = False
         self._first: Launched | None = None
+        self._template: Template | None = None
         self._threads: list[threading.Thread] = []
 
     def start(self, first: Launched | None = None) -> None:
@@ -128,6 +131,8 @@ class WorkerPool:
                 if seat.run is not None and seat.run.verdict is None:
                     seat.run.verdict = shutting_down()
                 seat.process.kill()
+            if self._template is not None:
+                self._template.kill()
             self._changed.notify_all()
         for run in waiting:
             self._finish(run, Failed(shutting_down()))
@@ -308,12 +313,29 @@ class WorkerPool:
         with self._changed:  # the kernel would kill the children with this thread: they go first
             self._seats.to_start = 0
             self._changed.wait_for(lambda: not self._seats.all, 10)
+        if self._template is not None:
+            self._template.close()
+
+    def _new_process(self) -> WorkerProcess:
+        """Raises OSError, or pickle's errors."""
+        first, self._first = self._first, None
+        if not CAN_FORK:
+            return WorkerProcess.launched(self._start_message, first)
+        if self._template is not None:
+            try:
+                return WorkerProcess.forked(self._template)
+            except OSError as error:  # its workers are gone, too
+                observability.log("the process that workers are forked from is lost", "warning", error=str(error))
+                self._template.close()
+        self._template = Template(self._start_message, first, self._limits.start)
+        return WorkerProcess.forked(self._template)
 
     def _spawn(self) -> None:
         try:
-            first, self._first = self._first, None
-            process = WorkerProcess(self._start_message, first)
+            process = self._new_process()
         except (OSError, pickle.PicklingError, AttributeError, TypeError) as error:
+            if self._stopping:  # which took the template away
+                return
             observability.log("worker cannot be started", "error", error=repr(error))
             with self._changed:
                 self._failed_starts += 1

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from gateway.engine.confinement import Folders
 from gateway.engine.runs import INLINE_BYTES, SPOOL_LIMIT, PoolRun
-from gateway.engine.seats import Seat, Seats
+from gateway.engine.seats import SPARES, Seat, Seats
 from gateway.errors import ResourceError
 
 _BUSY = 0.1  # of a processor: what idles uses next to nothing, and a busy machine gives little
@@ -124,7 +124,7 @@ class PoolWatch:
             seat.seen = (seat.since, now, used)
 
     def _end_surplus(self, now: float) -> None:
-        while len(self._seats.idle) > 1 and now - self._seats.idle[0].since > self._limits.idle:
+        while len(self._seats.idle) > SPARES and now - self._seats.idle[0].since > self._limits.idle:
             self._retire(self._seats.idle[0], "idle")
 
     def _retire(self, seat: Seat, reason: str) -> None:

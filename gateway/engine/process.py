@@ -5,34 +5,41 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import subprocess
 import threading
 import time
+from typing import Protocol
 
 from gateway.engine.channel import Channel, Start
 from gateway.engine.launch import Launched
+from gateway.engine.template import Template
 
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
-class WorkerProcess:
-    """A started process, leader of its own process group. The thread that makes it must outlive it (see `worker`)."""
+class Child(Protocol):
+    """A process, leader of its own process group; its number is its own until it is waited for."""
 
-    def __init__(self, start: Start, launched: Launched | None = None) -> None:
-        """Start the process, or go on with one that starts already.
+    @property
+    def pid(self) -> int: ...
 
-        Raises OSError, or pickle's errors for a handler factory that cannot travel.
-        """
-        launched = launched or Launched()
-        self._process = launched.process
-        self.channel = Channel(launched.socket)
-        self.started = time.monotonic()
-        self._lock = threading.Lock()
-        try:
-            self.channel.send(start)
-        except BaseException:
-            self.reap()
-            raise
+    @property
+    def alive(self) -> bool:
+        """Whether it still runs, as of now."""
+
+    def kill(self) -> None:
+        """Kill its group, unless it has been waited for."""
+
+    def wait(self) -> int:
+        """Its exit code once it has ended, as `subprocess` tells it."""
+
+
+class _OwnChild:
+    """A process that this one has started."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self._process = process
 
     @property
     def pid(self) -> int:
@@ -40,22 +47,73 @@ class WorkerProcess:
 
     @property
     def alive(self) -> bool:
-        """Whether the process still runs, as of now."""
+        """Whether it still runs, as of now."""
         try:
             return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
         except ChildProcessError:  # reaped
             return False
 
     def kill(self) -> None:
+        """Kill its group, unless it has been waited for."""
+        if self._process.returncode is None:  # not waited for: the id is still ours
+            with contextlib.suppress(ProcessLookupError):  # ended by itself, not yet waited for
+                os.killpg(self._process.pid, signal.SIGKILL)
+
+    def wait(self) -> int:
+        """Its exit code once it has ended."""
+        return self._process.wait()
+
+
+class WorkerProcess:
+    """A worker and the way to it."""
+
+    def __init__(self, child: Child, channel: Channel) -> None:
+        self._child = child
+        self.channel = channel
+        self.started = time.monotonic()
+        self._lock = threading.Lock()
+
+    @classmethod
+    def launched(cls, start: Start, launched: Launched | None = None) -> WorkerProcess:
+        """One of a new interpreter, or go on with one that starts already.
+
+        The thread that makes it must outlive it (see `worker`).
+
+        Raises OSError, or pickle's errors for a handler factory that cannot travel.
+        """
+        launched = launched or Launched()
+        process = cls(_OwnChild(launched.process), Channel(launched.socket))
+        try:
+            process.channel.send(start)
+        except BaseException:
+            process.reap()
+            raise
+        return process
+
+    @classmethod
+    def forked(cls, template: Template) -> WorkerProcess:
+        """One that is forked. Raises OSError."""
+        return cls(*template.fork())
+
+    @property
+    def pid(self) -> int:
+        return self._child.pid
+
+    @property
+    def alive(self) -> bool:
+        """Whether the process still runs, as of now."""
+        return self._child.alive
+
+    def kill(self) -> None:
         """Kill the process group, unless the process has been reaped already."""
         with self._lock:
-            self._kill()
+            self._child.kill()
 
     def reap(self) -> str:
         """Kill, wait, close the channel; how it ended, for people: "exit code 1", "SIGSEGV"."""
         with self._lock:
-            self._kill()
-            code = self._process.wait()
+            self._child.kill()
+            code = self._child.wait()
         self.channel.close()
         if code >= 0:
             return f"exit code {code}"
@@ -80,8 +138,3 @@ class WorkerProcess:
             return (int(fields[11]) + int(fields[12])) / _TICKS
         except (OSError, IndexError):
             return 0.0
-
-    def _kill(self) -> None:
-        if self._process.returncode is None:  # not waited for: the id is still ours
-            with contextlib.suppress(ProcessLookupError):  # ended by itself, not yet waited for
-                os.killpg(self._process.pid, signal.SIGKILL)

@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from gateway.engine.process import WorkerProcess
 from gateway.engine.runs import PoolRun
 
+#: Warm processes beside those that work, within the bound: two statements at once find one each, and a short one behind them.
+SPARES = 3
+
 
 @dataclass(frozen=True, slots=True)
 class PoolStats:
@@ -95,9 +98,9 @@ class Seats:
         return run
 
     def missing(self) -> int:
-        """How many processes are missing for each job that waits and one spare, within the bound."""
+        """How many processes are missing for each job that waits and the spares, within the bound."""
         starting = self.to_start + sum(not s.ready for s in self.all)
-        wanted = len(self.waiting) + 1 - len(self.idle) - starting
+        wanted = len(self.waiting) + SPARES - len(self.idle) - starting
         return min(wanted, self.maximum - len(self.all) - self.to_start)
 
     def none_waits(self) -> list[PoolRun]:

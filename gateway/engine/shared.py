@@ -276,7 +276,7 @@ class SharedPool:
                 self._wanted = False
                 self._reason = None
             try:
-                process = WorkerProcess(self._start_message)
+                process = WorkerProcess.launched(self._start_message)
             except (OSError, pickle.PicklingError, AttributeError, TypeError) as error:
                 self._on_death(None, repr(error))
                 continue

@@ -10,20 +10,18 @@ the other end to hang up, beside the kernel's own signal on the parent's death, 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import errno
 import gc
 import os
 import pickle
 import select
-import signal
 import socket
 import sys
 import threading
 import traceback
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import pyarrow as pa
 
@@ -41,6 +39,7 @@ from gateway.engine.base import (
     Yielded,
 )
 from gateway.engine.channel import (
+    BeTemplate,
     CancelJob,
     Channel,
     JobEvent,
@@ -52,6 +51,7 @@ from gateway.engine.channel import (
     Start,
 )
 from gateway.engine.confinement import confine
+from gateway.engine.forks import die_with_parent, fork_for
 from gateway.engine.heap import refuse_lazy_free
 from gateway.engine.mailbox import Mailbox, OwnMailbox, SharedMailbox
 from gateway.engine.weight import weight
@@ -69,7 +69,6 @@ from gateway.errors import (
 MAX_BATCH_BYTES = 8 * 1024 * 1024
 MAX_ROW_BYTES = 512 * 1024 * 1024
 _STACK_BYTES = 256 * 1024 * 1024  # address space only; recursion in native planners needs it
-_PR_SET_PDEATHSIG = 1
 _HELD_MILLISECONDS = 500
 
 
@@ -289,12 +288,9 @@ def _as_gateway_error(error: BaseException) -> GatewayError:
     )
 
 
-def serve(channel: Channel) -> None:
+def serve(channel: Channel, start: Start) -> None:
     """Make the handler, then run jobs until the front hangs up."""
     gc.disable()  # nothing that is imported is garbage
-    start = channel.receive()
-    if start is None:
-        return
     if start.threads > 1:  # Spark's client needs pandas
         sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, _WithoutPandas)]
     elif not refuse_lazy_free():
@@ -357,14 +353,6 @@ def _serve_many(channel: Channel, start: Start, handler: Handler) -> None:
         os._exit(0)  # the front is gone: no job is worth waiting for
 
 
-def die_with_parent(parent: int) -> None:
-    """Have the kernel kill this process when `parent` dies, also if it has died already."""
-    libc: Any = ctypes.CDLL(None, use_errno=True)
-    libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    if os.getppid() != parent:
-        os._exit(0)
-
-
 def _exit_on_hangup(descriptor: int) -> NoReturn:
     poll = select.poll()
     poll.register(descriptor, select.POLLRDHUP)
@@ -405,16 +393,29 @@ def main() -> NoReturn:
     descriptor, parent = int(sys.argv[-2]), int(sys.argv[-1])
     die_with_parent(parent)
     os.dup2(2, 1)  # whatever a library prints must not mix with the front's output
-    _prefer_for_oom()
     sys.meta_path.insert(0, _WithoutPandas())
-    channel = Channel(socket.socket(fileno=descriptor))
+    channel: Channel | None = Channel(socket.socket(fileno=descriptor))
+    assert channel is not None
+    gc.disable()  # nothing that is imported is garbage
+    start = channel.receive()
+    if isinstance(start, BeTemplate):
+        channel, start = fork_for(channel), start.start
+    if channel is None or start is None:  # the front is gone
+        os._exit(0)
+    _work(channel, start)
+
+
+def _work(channel: Channel, start: Start) -> NoReturn:
+    """Run jobs, then end the process."""
+    descriptor = channel.fileno()
+    _prefer_for_oom()
     threading.Thread(target=_exit_on_hangup, args=(descriptor,), name="hangup", daemon=True).start()
     code = 1
 
     def jobs() -> None:
         nonlocal code
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the front is gone: nobody is left to be told
-            serve(channel)
+            serve(channel, start)
         code = 0
 
     _in_deep_thread(jobs)

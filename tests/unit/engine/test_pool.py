@@ -345,21 +345,26 @@ def test_many_jobs_survive_random_kills() -> None:
         pool.stop()
 
 
-def test_there_is_always_a_warm_spare_within_the_bound() -> None:
-    pool = make(2, limits=PoolLimits(idle=0.3))
+def test_there_are_always_warm_spares_within_the_bound() -> None:
+    pool = make(4, limits=PoolLimits(idle=0.3))
     try:
         pool.wait_ready(WAIT)
-        assert len(pool.process_ids()) == 1
+        eventually(lambda: pool.stats().idle == 3)
+        assert len(pool.process_ids()) == 3
         sinks = [Listener() for _ in range(2)]
         runs = [pool.submit(statement("sleep 60"), sink) for sink in sinks]
-        eventually(lambda: pool.stats().idle == 1 and pool.stats().busy == 2)
-        assert len(pool.process_ids()) == 3
-        for run, sink in zip(runs, sinks, strict=True):
+        eventually(lambda: pool.stats().idle == 3 and pool.stats().busy == 2)
+        assert len(pool.process_ids()) == 5
+        more = [Listener() for _ in range(2)]
+        runs += [pool.submit(statement("sleep 60"), sink) for sink in more]
+        eventually(lambda: pool.stats().idle == 1 and pool.stats().busy == 4)
+        assert len(pool.process_ids()) == 5
+        for run, sink in zip(runs, sinks + more, strict=True):
             run.cancel()
             sink.last()
-        # The watch looks again within seconds: surplus processes end, one spare stays.
-        eventually(lambda: len(pool.process_ids()) == 1)
-        assert pool.stats().idle == 1
+        # The watch looks again within seconds: surplus processes end, the spares stay.
+        eventually(lambda: len(pool.process_ids()) == 3)
+        assert pool.stats().idle == 3
     finally:
         pool.stop()
 
@@ -460,7 +465,7 @@ def test_no_worker_outlives_the_front(how: signal.Signals) -> None:
     assert parent.stdout is not None
     try:
         pids = [int(word) for word in parent.stdout.readline().split()]
-        assert len(pids) == 3 and all(alive(pid) for pid in pids)
+        assert len(pids) == 4 and all(alive(pid) for pid in pids)
         parent.send_signal(how)
         parent.wait(WAIT)
         eventually(lambda: not any(alive(pid) for pid in pids))
