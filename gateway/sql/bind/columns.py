@@ -173,3 +173,27 @@ def has_except(item: Node) -> bool:
     """Whether a star has EXCEPT behind it."""
     star = item.this if isinstance(item, exp.Column) else item
     return isinstance(star, exp.Star) and bool(star.args.get("except_"))
+
+
+def check_stars(select: Node) -> None:
+    """Raise INVALID_USAGE_OF_STAR_OR_REGEX for a star where no columns are put in its place: they are in items and in WHERE."""
+    clauses = [select.args.get(name) for name in ("group", "having", "qualify", "order")]
+    clauses += [join.args.get("on") for join in select.args.get("joins") or ()]
+    for clause in clauses:
+        found = _stray_star(clause) if clause is not None else None
+        if found is not None:
+            raise UserError(
+                "INVALID_USAGE_OF_STAR_OR_REGEX", "Invalid usage of '*' in this clause.", span=span_of(found)
+            )
+
+
+def _stray_star(node: Node) -> Node | None:
+    """A star that is neither that of a query further in nor ``count(*)``."""
+    if isinstance(node, exp.Query):
+        return None
+    if isinstance(node, exp.Star):
+        return node
+    counts = isinstance(node, exp.Anonymous) and node.name.lower() == "count" and len(node.expressions) == 1
+    if counts and isinstance(node.expressions[0], exp.Star):
+        return None
+    return next((found for child in node.iter_expressions() if (found := _stray_star(child)) is not None), None)

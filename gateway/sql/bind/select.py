@@ -9,6 +9,7 @@ from typing import Any
 from sqlglot import exp
 
 from gateway.errors import UserError, unsupported
+from gateway.sql.bind.columns import check_stars
 from gateway.sql.bind.correlations import lost_in_sets
 from gateway.sql.bind.generated import Generators
 from gateway.sql.bind.group_by import GroupBy
@@ -117,6 +118,7 @@ class SelectBinder:
 
     def _finish(self, rel: Rel, scope: Scope, items: list[Item]) -> Rel:
         node = self.node
+        check_stars(node)
         having, order = node.args.get("having"), node.args.get("order")
         distinct = node.args.get("distinct") is not None
         outputs_ = Sorted(self._outputs(items, scope))

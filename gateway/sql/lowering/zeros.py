@@ -1,6 +1,6 @@
 """Arrays and structs by which rows are told apart: with one zero inside, as Spark takes its floats for keys.
 
-The engine does so itself with floats that stand alone; those inside of others it compares by their bits.
+The engine does so itself with keys that are floats; those inside of others, and of means, it compares by their bits.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from gateway.sqltypes import DataType, MapType, is_fractional, is_nested
 
 #: Aggregates that keep distinct values without the word.
 _SETS = frozenset({"collect_set", "approx_count_distinct"})
+#: Those of which the engine itself counts both zeros as one, or that Spark asks for all values although there is the word.
+_AS_THEY_ARE = frozenset({"count", "sum", "min", "max", "first", "last", "any_value"})
 
 
 def with_one_zero(rel: Rel) -> Rel:
@@ -38,7 +40,9 @@ def _aggregate(agg: Agg) -> Agg:
     if not agg.distinct and agg.fn not in _SETS:
         return agg
     if len(agg.args) == 1:
-        return replace(agg, args=(_key(agg.args[0]),))
+        value = agg.args[0]
+        alone = agg.distinct and is_fractional(value.type) and agg.fn not in _AS_THEY_ARE
+        return replace(agg, args=(_with_one(value) if alone else _key(value),))
     # the engine is asked for distinct structs of them
     return replace(agg, args=tuple(_with_one(a) if is_fractional(a.type) else _key(a) for a in agg.args))
 
