@@ -327,7 +327,7 @@ class Gateway:
             undelivered=handler.undelivered,
             beside=Beside(
                 download=downloads,
-                volumes=VolumeDoor(files.key, config.max_volume_file),
+                volumes=VolumeDoor(files.key, config.max_volume_file, self._has_token),
                 rest=RestApi(statements, HistoryApi(history_of(config), self._recorder, self._service.picture)).answer,
                 mcp=McpServer(SqlTools(statements)).answer,
                 console=ConsoleServer(calls, self._tokens or AllowAll()),
@@ -354,7 +354,11 @@ class Gateway:
             except ConfigError as error:
                 log("the token file cannot be read again, the old tokens stay", "error", reason=error.message)
             else:
-                log("token file read again", path=str(self.config.token_file))
+                closed = self._service.close_all_but(self._has_token)
+                log("token file read again", path=str(self.config.token_file), sessions_closed=closed)
+
+    def _has_token(self, name: str) -> bool:
+        return self._tokens is None or bool(self._tokens.proofs(name))
 
     def drain(self, timeout: float) -> bool:
         """Refuse new work and let running statements end within `timeout` seconds; whether all did."""

@@ -222,6 +222,13 @@ class GatewayService:
         observability.gauge("sessions_open", len(self._sessions))
         observability.log("session closed", session_id=session.id)
 
+    def close_all_but(self, stays: Callable[[str], bool]) -> int:
+        """Close the sessions of all whom `stays` is false of, with what they run and have not read; how many."""
+        gone = [session for session in self._sessions.values() if not stays(session.owner.name)]
+        for session in gone:
+            self._close_session(session)
+        return len(gone)
+
     def execute(self, principal: Principal, session: Handle, request: ExecuteRequest) -> OperationStatus:
         """See `api.Service`. Whether the call waits is `wait_seconds` alone."""
         home = self._session(principal, session)

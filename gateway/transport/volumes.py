@@ -11,7 +11,7 @@ import contextlib
 import os
 import stat
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from functools import partial
 
 from gateway.catalog.volumes import DRAFTS
@@ -49,11 +49,13 @@ class VolumeDoor:
     Args:
         key: what links are signed with.
         limit: bytes of a file.
+        may_come: whether a caller still may: links of others lead nowhere any more.
     """
 
-    def __init__(self, key: bytes, limit: int) -> None:
+    def __init__(self, key: bytes, limit: int, may_come: Callable[[str], bool]) -> None:
         self._key = key
         self._limit = limit
+        self._may_come = may_come
 
     async def answer(self, lane: Lane, scope: Scope, receive: Receive) -> Found:
         """Status, media type, headers and body for a request. Raises RefusalError."""
@@ -61,6 +63,10 @@ class VolumeDoor:
         if scope["method"] != link.verb:
             verb = link.verb.encode()
             raise RefusalError(405, "METHOD_NOT_ALLOWED", f"The link is for {link.verb} only.", (b"allow", verb))
+        if not self._may_come(link.owner):
+            raise RefusalError(
+                403, "PERMISSION_DENIED", "Whom the link was made for has no token any more.", close=True
+            )
         let_in(scope, link.owner)
         try:
             match link.verb:

@@ -162,3 +162,57 @@ def test_a_token_that_is_taken_away_opens_nothing_more(tmp_path: Path) -> None:
             open_one.execute("SELECT 1", arrow=False)
     finally:
         assert server.stop() == 0
+
+
+def test_what_was_begun_with_a_token_that_is_taken_away_ends(tmp_path: Path) -> None:
+    """Its statements stop, links to its results and to files lead nowhere; those of others stay."""
+    file = tmp_path / "tokens"
+    kept, lost = token_line("ann", "dapi-ann"), token_line("bob", "dapi-bob")
+    file.write_text(f"{kept}\n{lost}\n")
+    server = start_server(tmp_path, "--auth", "token", "--token-file", str(file))
+
+    def call(token: str, method: str, path: str, body: Any = None) -> Any:
+        headers = {"Authorization": f"Bearer {token}"}
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(f"{server.url}/api/2.0/sql/{path}", data, headers, method=method)
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return json.load(answer)
+
+    def begun(name: str) -> tuple[str, str, str]:
+        """A statement that runs, a link to rows, a link that puts a file."""
+        token = f"dapi-{name}"
+        endless = "SELECT count(*) FROM range(4000000) a CROSS JOIN range(4000000) b WHERE a.id * b.id % 7 = 1"
+        running = call(token, "POST", "statements", {"statement": endless, "wait_timeout": "0s"})["statement_id"]
+        linked = {
+            "statement": "SELECT id FROM range(100000)",
+            "disposition": "EXTERNAL_LINKS",
+            "format": "ARROW_STREAM",
+        }
+        link = call(token, "POST", "statements", linked)["result"]["external_links"][0]["external_link"]
+        with Client(server.thrift_url, user="token", password=token).open() as client:
+            put = client.execute(f"PUT 'x' INTO '/Volumes/main/default/v/{name}' OVERWRITE").table()
+        return running, link, str(put.column("presignedUrl")[0].as_py())
+
+    def followed(method: str, link: str) -> int:
+        request = urllib.request.Request(link, b"x" if method == "PUT" else None, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                return int(answer.status)
+        except urllib.error.HTTPError as error:
+            return error.code
+
+    try:
+        call("dapi-ann", "POST", "statements", {"statement": "CREATE VOLUME main.default.v"})
+        anns, bobs = begun("ann"), begun("bob")
+        assert [followed(m, bobs[k]) for m, k in (("GET", 1), ("PUT", 2))] == [200, 200]
+        file.write_text(kept + "\n")
+        server.process.send_signal(signal.SIGHUP)
+        eventually(lambda: "token file read again" in server.log.read_text(), 10)
+        assert [followed(m, bobs[k]) for m, k in (("GET", 1), ("PUT", 2))] == [404, 403]
+        assert [followed(m, anns[k]) for m, k in (("GET", 1), ("PUT", 2))] == [200, 200]
+        states = {q["query_id"]: q["status"] for q in call("dapi-ann", "GET", "history/queries?max_results=50")["res"]}
+        assert call("dapi-ann", "GET", f"statements/{anns[0]}")["status"]["state"] == "RUNNING", states
+        eventually(lambda: f"statement_id={bobs[0]}" in server.log.read_text(), 10)
+        call("dapi-ann", "POST", f"statements/{anns[0]}/cancel")
+    finally:
+        assert server.stop() == 0
