@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
+from math import isfinite
+from types import NoneType
 from typing import Any
 
 from gateway.history.places import Place, beside, store_of
 from gateway.history.query import MOST_VALUES, ROWS, Condition, Query
 from gateway.history.records import STATEMENTS, Table
-from gateway.history.store import Row, unreadable
+from gateway.history.store import ODD, Row, unreadable
 
 __all__ = ["MOST_VALUES", "Condition", "History", "unreadable", "values_checked"]
 
@@ -55,7 +57,36 @@ class History:
         if not self.sees_all(user):
             conditions = (*conditions, Condition("user", "=", user))
         query = Query(self.table, columns, conditions, before, limit, at_once, seconds)
-        yield from store_of(self.place, self.table).read(query)
+        yield from _checked(store_of(self.place, self.table).read(query), query)
+
+
+# What values of a column of each type may be, beside None: SQLite has no truth values.
+_KINDS: Mapping[type, tuple[type, ...]] = {
+    str: (str, NoneType),
+    int: (int, NoneType),
+    bool: (bool, int, NoneType),
+    float: (float, int, NoneType),
+}
+
+
+def _checked(found: Generator[list[Row]], query: Query) -> Generator[list[Row]]:
+    """Rows whose values are of a record's types: others may have put them there, or a database may give what it likes."""
+    types = {**query.table.types, "id": int}
+    kinds = [_KINDS[types[name]] for name in query.columns]
+    floats = [at for at, name in enumerate(query.columns) if types[name] is float]
+
+    def fits(row: Row) -> bool:
+        return (
+            len(row) == len(kinds)
+            and all(map(isinstance, row, kinds))
+            and all(row[at] is None or isfinite(row[at]) for at in floats)
+        )
+
+    with closing(found):
+        for rows in found:
+            if not all(map(fits, rows)):
+                raise unreadable("it holds values of other types than a record has")
+            yield rows
 
 
 @contextmanager
@@ -63,5 +94,5 @@ def values_checked() -> Iterator[None]:
     """What values of other types than a record's raise in the block, as HISTORY_UNREADABLE: whoever has put them there."""
     try:
         yield
-    except (TypeError, ValueError, ArithmeticError, AttributeError, AssertionError) as error:
+    except ODD as error:
         raise unreadable(error) from error

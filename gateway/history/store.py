@@ -13,6 +13,10 @@ Later = tuple[float, str]  # what `LATER` is of a row, and the row's key
 LATER = "fetch_ms"
 
 
+# What values raise that are not such as a record's, or as those that were asked for: whoever has put them there.
+ODD = (TypeError, ValueError, ArithmeticError, AttributeError, AssertionError, LookupError, RecursionError)
+
+
 class PassingError(Exception):
     """Nothing was written, and the same may be tried again; `reason` is None for what was told already."""
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from gateway.history.details import LONGEST_DETAILS, details_of, kept, known
+from gateway.history.details import details_of, kept, known
+from gateway.history.records import LONGEST_DETAILS
 from gateway.worker_jobs import Parameter
 
 OPERATORS = [
