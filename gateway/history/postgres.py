@@ -19,7 +19,7 @@ from gateway.history.passwords import masked
 from gateway.history.query import Condition, Dialect, Query
 from gateway.history.records import Table
 from gateway.history.silence import Silence
-from gateway.history.store import LATER, ODD, LastingError, Later, PassingError, Row, too_slow, unreadable
+from gateway.history.store import LATER, ODD, OTHER_VALUES, LastingError, Later, PassingError, Row, too_slow, unreadable
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -291,7 +291,9 @@ def _asked(condition: Condition) -> Condition:
 
 def _public(error: Exception) -> str:
     """What whoever asks is told of a failure: neither names nor addresses, and nothing that the server has made up."""
+    import psycopg
+
     code = getattr(error, "sqlstate", None)
     if code is None:
-        return "its database does not answer"
+        return OTHER_VALUES if isinstance(error, psycopg.DataError) else "its database does not answer"
     return f"its database answers with SQLSTATE {code}" if _CODE.fullmatch(code) else _NONSENSE

@@ -12,7 +12,7 @@ from typing import Any
 from gateway.history.places import Place, beside, store_of
 from gateway.history.query import MOST_VALUES, ROWS, Condition, Query
 from gateway.history.records import STATEMENTS, Table
-from gateway.history.store import ODD, Row, unreadable
+from gateway.history.store import ODD, OTHER_VALUES, Row, unreadable
 
 __all__ = ["MOST_VALUES", "Condition", "History", "unreadable", "values_checked"]
 
@@ -85,7 +85,7 @@ def _checked(found: Generator[list[Row]], query: Query) -> Generator[list[Row]]:
     with closing(found):
         for rows in found:
             if not all(map(fits, rows)):
-                raise unreadable("it holds values of other types than a record has")
+                raise unreadable(OTHER_VALUES)
             yield rows
 
 
@@ -95,4 +95,4 @@ def values_checked() -> Iterator[None]:
     try:
         yield
     except ODD as error:
-        raise unreadable(error) from error
+        raise unreadable(OTHER_VALUES) from error

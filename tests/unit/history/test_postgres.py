@@ -8,13 +8,15 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from gateway.catalog import query_history
-from gateway.catalog.recorded import RecordedRelation, Seen
+from gateway.catalog.recorded import Seen
 from gateway.config.values import DatabaseUrl, parse_history
+from gateway.console.calls import ConsoleCalls, Facts
 from gateway.errors import ServerError
 from gateway.history import postgres as stores
 from gateway.history.postgres import PostgresStore, problem_of
@@ -23,7 +25,9 @@ from gateway.history.records import SIGN_INS, STATEMENTS, Record, SignIn
 from gateway.history.search import Condition, History
 from gateway.protocol.handler import Caller
 from gateway.rest.history import QUERIES, HistoryApi, page
+from gateway.rest.statements import StatementApi
 from gateway.service.api import Principal
+from gateway.worker_jobs import Runtime
 from tests.live.disk import Disk
 from tests.live.postgres import PASSWORD, Postgres
 from tests.unit.history.test_recorder import record, write_at_once
@@ -349,6 +353,8 @@ ODD = {
 def test_columns_of_other_types_are_told_to_all_who_ask(postgres: Postgres, url: DatabaseUrl) -> None:
     history = History(url, open_to_all=True)
     api, ann = HistoryApi(history), Caller(Principal("ann"), "tests")
+    service: Any = SimpleNamespace(picture=lambda user: Runtime((), ()))
+    calls = ConsoleCalls(service, StatementApi(service, service), history, None, Facts("0", False, dict, ()))
     for column, kind in ODD.items():
         store = PostgresStore(url, STATEMENTS)
         store.write([tuple(record(1))])
@@ -360,7 +366,10 @@ def test_columns_of_other_types_are_told_to_all_who_ask(postgres: Postgres, url:
         if column != "details":
             with pytest.raises(ServerError, match="HISTORY_UNREADABLE"):
                 api.list_queries(ann, {}, dict.fromkeys(QUERIES))
-        relation = RecordedRelation("x", (), told=query_history.HISTORY, seen=Seen(history, ""))
+        with pytest.raises(ServerError, match="HISTORY_UNREADABLE"):
+            calls.statement(ann, {"statement_id": "s1"}, {})
+        relation = query_history.recorded(Seen(history, "")).view("query", "history")
+        assert relation is not None
         with pytest.raises(ServerError, match="HISTORY_UNREADABLE"):
             relation.scan([field.name for field in relation.schema.fields], ())
         with postgres.connect(name_of(url)) as connection:
@@ -384,8 +393,8 @@ def test_details_that_are_not_ours_are_told_or_nothing(postgres: Postgres, url: 
     with running(url) as history:
         history.add(record(1))
         assert history.flush(_WAIT)
-    seen = Seen(History(url, open_to_all=True), "")
-    relation = RecordedRelation("x", (), told=query_history.HISTORY, seen=seen)
+    relation = query_history.recorded(Seen(History(url, open_to_all=True), "")).view("query", "history")
+    assert relation is not None
     columns = ["query_parameters", "written_bytes"]
     with postgres.connect(name_of(url)) as connection:
         for details, is_nothing in DETAILS.items():
