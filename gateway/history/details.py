@@ -15,7 +15,7 @@ MOST_OPERATORS = 300
 _LONGEST_TEXT = 200  # of an operator
 _LONGEST_VALUE = 1_000
 _MOST_PARAMETERS = 100
-_DEEPEST = 8
+_DEEPEST = 100  # levels that are read and can be written again
 _WITH_VALUES = ('"operators":', '"parameters":')
 # What of an operator's text is the engine's alone: everything else may hold a value of the statement.
 _OWN_WORDS = re.compile(r"\b(?:mode|join_type|file_type)=\w+", re.ASCII)
@@ -58,10 +58,13 @@ def kept(details: str | None, *, show_values: bool) -> str | None:
 def known(details: str | None) -> dict[str, Any]:
     """What details tell, nothing if they are not ours."""
     try:
-        found = json.loads(details, parse_float=_finite, parse_constant=_finite) if details else {}
+        found = _DECODER.decode(details) if details else {}
     except (ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) and _is_flat(found, _DEEPEST) else {}
+    if not isinstance(found, dict):
+        return {}
+    may_be_deep = details is not None and details.count("{") + details.count("[") > _DEEPEST
+    return {} if may_be_deep and not _is_flat(found, _DEEPEST) else found
 
 
 def _finite(text: str) -> float:
@@ -70,6 +73,9 @@ def _finite(text: str) -> float:
     if not math.isfinite(found):
         raise ValueError(text)
     return found
+
+
+_DECODER = json.JSONDecoder(parse_float=_finite, parse_constant=_finite)
 
 
 def _is_flat(value: Any, levels: int) -> bool:

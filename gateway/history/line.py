@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from gateway.config.values import DatabaseUrl
@@ -67,40 +68,61 @@ def close(connection: Connection[Any]) -> None:
 
 @contextmanager
 def within(connection: Connection[Any], seconds: float, most: int = ANSWER_BYTES) -> Iterator[None]:
-    """Cuts the line to a server that does not answer within `seconds`, or answers with more than `most` bytes.
+    """Watches over the block; see `Watch.within`."""
+    with watched(connection) as watch, watch.within(seconds, most):
+        yield
 
-    The driver would wait for ever, and take in all that comes. Raises PassingError for too many bytes, which are counted on
-    TCP only, and what the block raises.
-    """
-    import psycopg
 
+@contextmanager
+def watched(connection: Connection[Any]) -> Iterator[Watch]:
+    """Watches over what the block asks, step by step."""
     with socket.socket(fileno=os.dup(connection.fileno())) as line:
-        watch = _Watch(line, seconds, most)
+        watch = Watch(line)
         watch.start()
         try:
-            yield
-        except psycopg.Error:
-            if watch.told_too_much:
-                raise PassingError("its database answers with more than was asked for") from None
-            raise
+            yield watch
         finally:
             watch.done.set()
             watch.join()
 
 
-class _Watch(threading.Thread):
-    def __init__(self, line: socket.socket, seconds: float, most: int) -> None:
+class Watch(threading.Thread):
+    """Cuts a line to a server: the driver would wait for ever, and take in all that comes."""
+
+    def __init__(self, line: socket.socket) -> None:
         super().__init__(name="history line", daemon=True)
         self.done = threading.Event()
-        self.told_too_much = False
         self._line = line
+        self._end = inf
+        self._most = 0
+        self._told_too_much = False
+
+    @contextmanager
+    def within(self, seconds: float, most: int = ANSWER_BYTES) -> Iterator[None]:
+        """Cuts it if the block takes longer than `seconds`, or is answered with more than `most` bytes.
+
+        Raises PassingError for too many bytes, which are counted on TCP only, and what the block raises.
+        """
+        import psycopg
+
+        self._most = most + _received(self._line)
         self._end = time.monotonic() + seconds
-        self._most = most + _received(line)
+        try:
+            yield
+        except psycopg.Error:
+            if self._told_too_much:
+                raise PassingError("its database answers with more than was asked for") from None
+            raise
+        finally:
+            self._end = inf
 
     def run(self) -> None:
+        """Until `done`, or the line is cut."""
         while not self.done.wait(max(0.0, min(_LOOK_SECONDS, self._end - time.monotonic()))):
-            self.told_too_much = _received(self._line) > self._most
-            if self.told_too_much or time.monotonic() >= self._end:
+            if self._end == inf:
+                continue
+            self._told_too_much = _received(self._line) > self._most
+            if self._told_too_much or time.monotonic() >= self._end:
                 with suppress(OSError):  # the server may have closed it
                     self._line.shutdown(socket.SHUT_RDWR)
                 return

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from gateway.config.values import DatabaseUrl
-from gateway.history.line import ANSWER_BYTES, close, connected, within
+from gateway.history.line import ANSWER_BYTES, Watch, close, connected, watched, within
 from gateway.history.passwords import masked
 from gateway.history.query import Condition, Dialect, Query
 from gateway.history.records import Table
@@ -158,28 +158,32 @@ class PostgresStore:
             raise unreadable(_NONSENSE) from error
 
     def _read(self, text: str, values: list[Any], query: Query, step: _Step) -> Generator[list[Row]]:
-        most, left = query.piece, query.limit
         connection = connected(self._url, step.seconds(), connect=_READ_CONNECT_SECONDS, lock=_LOCK_SECONDS)
         try:
-            with within(connection, step.seconds()):
-                if self._version(connection) is None:
-                    return
-            connection.read_only, connection.autocommit = True, False
-            with within(connection, step.seconds()):
-                connection.execute(f"DECLARE history NO SCROLL CURSOR FOR {text}", values)
-            while left is None or left > 0:
-                count = most if left is None else min(most, left)
-                with within(connection, step.seconds(), ANSWER_BYTES + 2 * count * query.row_bytes):
-                    rows = connection.execute(f"FETCH {count} FROM history", prepare=False).fetchall()
-                if len(rows) > count:
-                    raise PassingError(_NONSENSE)
-                if rows:
-                    yield rows
-                if len(rows) < count:
-                    return
-                left = None if left is None else left - count
+            with watched(connection) as watch:
+                with watch.within(step.seconds()):
+                    if self._version(connection) is None:
+                        return
+                connection.read_only, connection.autocommit = True, False
+                with watch.within(step.seconds()):
+                    connection.execute(f"DECLARE history NO SCROLL CURSOR FOR {text}", values)
+                yield from self._fetched(connection, query, step, watch)
         finally:
             close(connection)
+
+    def _fetched(self, connection: Connection[Row], query: Query, step: _Step, watch: Watch) -> Iterator[list[Row]]:
+        left = query.limit
+        while left is None or left > 0:
+            count = query.piece if left is None else min(query.piece, left)
+            with watch.within(step.seconds(), ANSWER_BYTES + 2 * count * query.row_bytes):
+                rows = connection.execute(f"FETCH {count} FROM history", prepare=False).fetchall()
+            if len(rows) > count:
+                raise PassingError(_NONSENSE)
+            if rows:
+                yield rows
+            if len(rows) < count:
+                return
+            left = None if left is None else left - count
 
     @contextmanager
     def _opened(self) -> Iterator[Connection[Row]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from gateway.history.records import Table
@@ -11,7 +12,7 @@ from gateway.history.records import Table
 _OPERATORS = frozenset({"=", "<", "<=", ">", ">=", "IN", "CONTAINS"})
 ROWS = 1000
 MOST_VALUES = 1000  # of an IN
-_PIECE_BYTES = 32 << 20  # of rows that are taken at once
+_PIECE_BYTES = 64 << 20  # of rows that are taken at once
 _CHARACTER_BYTES = 4  # at most, in UTF-8 and in memory
 _VALUE_BYTES = 40  # of a value beside its characters
 
@@ -50,7 +51,7 @@ class Condition:
         return tuple(self.value) if self.operator == "IN" else (self.value,)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Query:
     """Rows that are asked for, in pieces of `at_once`, or of fewer where they may be large.
 
@@ -69,13 +70,13 @@ class Query:
         if not {*self.columns, *(c.column for c in self.conditions)} <= {*self.table.columns, "id"}:
             raise ValueError(f"columns {self.columns}")
 
-    @property
+    @cached_property
     def row_bytes(self) -> int:
         """What a row of it has at most."""
         longest = self.table.longest
         return sum(_VALUE_BYTES + _CHARACTER_BYTES * longest.get(name, 0) for name in self.columns)
 
-    @property
+    @cached_property
     def piece(self) -> int:
         """How many rows are taken at once."""
         return max(1, min(self.at_once, _PIECE_BYTES // max(1, self.row_bytes)))

@@ -16,6 +16,8 @@ from gateway.history.store import ODD, OTHER_VALUES, Row, unreadable
 
 __all__ = ["MOST_VALUES", "Condition", "History", "unreadable", "values_checked"]
 
+_PIECE_CHARACTERS = 4 << 20
+
 
 @dataclass(frozen=True, slots=True)
 class History:
@@ -57,36 +59,49 @@ class History:
         if not self.sees_all(user):
             conditions = (*conditions, Condition("user", "=", user))
         query = Query(self.table, columns, conditions, before, limit, at_once, seconds)
-        yield from _checked(store_of(self.place, self.table).read(query), query)
+        yield from _gathered(_checked(store_of(self.place, self.table).read(query), query), query)
 
 
 # What values of a column of each type may be, beside None: SQLite has no truth values.
-_KINDS: Mapping[type, tuple[type, ...]] = {
-    str: (str, NoneType),
-    int: (int, NoneType),
-    bool: (bool, int, NoneType),
-    float: (float, int, NoneType),
+_KINDS: Mapping[type, frozenset[type]] = {
+    str: frozenset({str, NoneType}),
+    int: frozenset({int, NoneType}),
+    bool: frozenset({bool, int, NoneType}),
+    float: frozenset({float, int, NoneType}),
 }
 
 
 def _checked(found: Generator[list[Row]], query: Query) -> Generator[list[Row]]:
     """Rows whose values are of a record's types: others may have put them there, or a database may give what it likes."""
     types = {**query.table.types, "id": int}
-    kinds = [_KINDS[types[name]] for name in query.columns]
-    floats = [at for at, name in enumerate(query.columns) if types[name] is float]
-
-    def fits(row: Row) -> bool:
-        return (
-            len(row) == len(kinds)
-            and all(map(isinstance, row, kinds))
-            and all(row[at] is None or isfinite(row[at]) for at in floats)
-        )
-
+    kinds = [types[name] for name in query.columns]
     with closing(found):
         for rows in found:
-            if not all(map(fits, rows)):
+            if set(map(len, rows)) != {len(kinds)} or not all(map(_fits, zip(*rows, strict=True), kinds)):
                 raise unreadable(OTHER_VALUES)
             yield rows
+
+
+def _fits(values: Sequence[Any], kind: type) -> bool:
+    return _KINDS[kind].issuperset(map(type, values)) and (
+        kind is not float or all(map(isfinite, filter(None, values)))
+    )
+
+
+def _gathered(found: Generator[list[Row]], query: Query) -> Generator[list[Row]]:
+    """Pieces put together to those that were asked for, as far as they are not large."""
+    texts = [at for at, name in enumerate(query.columns) if name in query.table.longest]
+    gathered: list[Row] = []
+    characters = 0
+    with closing(found):
+        for rows in found:
+            characters += sum(len(row[at] or "") for at in texts for row in rows)
+            gathered += rows
+            if len(gathered) + query.piece > query.at_once or characters > _PIECE_CHARACTERS:
+                yield gathered
+                gathered, characters = [], 0
+    if gathered:
+        yield gathered
 
 
 @contextmanager
