@@ -36,7 +36,13 @@ def test_nothing_is_kept_of_nothing() -> None:
 
 
 def test_what_is_not_ours_tells_nothing() -> None:
-    for text in ("[" * 100_000, '{"a":' * 100_000, '{"a": NaN}', '{"a": 1e400}', '{"a": ' + "[" * 200 + "]" * 200 + "}"):
+    for text in (
+        "[" * 100_000,
+        '{"a":' * 100_000,
+        '{"a": NaN}',
+        '{"a": 1e400}',
+        '{"a": ' + "[" * 200 + "]" * 200 + "}",
+    ):
         assert known(text) == {}
     assert known('{"scans": [["t", {"ms": 1e2}]]}') == {"scans": [["t", {"ms": 100.0}]]}
 
