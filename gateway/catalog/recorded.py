@@ -111,8 +111,8 @@ def _batches(
     sources = list(dict.fromkeys(s for column in wanted.values() for s in column.sources)) or ["id"]
     history = seen.history.of(told.table)
     for rows in history.rows(seen.user, sources, list(told.conditions(predicates))):
-        values = dict(zip(sources, zip(*rows, strict=True), strict=True))
         with values_checked():
+            values = dict(zip(sources, zip(*rows, strict=True), strict=True))
             arrays = [
                 pa.array(
                     map(column.made, *(values[s] for s in column.sources)) if column.sources else [None] * len(rows),

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, Protocol
 
 from gateway.config import ServerSetting
@@ -21,7 +23,7 @@ from gateway.protocol.turns import Turns
 from gateway.rest import fields
 from gateway.rest.call import Asked, Path, Route
 from gateway.rest.fields import RestError
-from gateway.rest.history import page
+from gateway.rest.history import SEARCH_SECONDS, page
 from gateway.rest.statements import SESSION, STATEMENT, StatementApi
 from gateway.service.api import Disposition, Form, WholeResults
 from gateway.worker_jobs import Runtime
@@ -159,14 +161,22 @@ class ConsoleCalls:
         if self.recorder is not None:
             self.recorder.flush(_FLUSH_SECONDS)
         wanted = [Condition("statement_id", "=", identifier)]
-        rows = [row for piece in self.history.rows(user, STATEMENTS.columns, wanted, limit=1) for row in piece]
-        if not rows:
+        row = self._recorded_row(user, wanted)
+        if row is None:
             raise RestError(404, "RESOURCE_DOES_NOT_EXIST", f"Statement {identifier[:64]} is not known.")
-        told = dict(zip(STATEMENTS.columns, rows[0], strict=True))
+        told = dict(zip(STATEMENTS.columns, row, strict=True))
         if told["message"] is None:
             told["message"] = self._message(caller, identifier)
         told["details"] = known(told["details"])
         return {"ended": told}
+
+    def _recorded_row(self, user: str, wanted: Sequence[Condition]) -> tuple[Any, ...] | None:
+        """The row of a statement that has ended. Raises ServerError HISTORY_UNREADABLE."""
+        columns = STATEMENTS.columns
+        with self.searches.turn(user), values_checked():
+            found = self.history.rows(user, columns, wanted, limit=1, at_once=1, seconds=SEARCH_SECONDS)
+            with closing(found):
+                return next(chain.from_iterable(found), None)
 
     def _message(self, caller: Caller, identifier: str) -> str | None:
         """The error of one's own statement, as long as its client has not closed it; the history may keep none."""

@@ -18,6 +18,7 @@ from gateway.observability import log
 _DIALECT = Dialect("?", "instr(lower({column}), lower({mark})) > 0")
 _BUSY_SECONDS = 2.0
 _LOOKED_AFTER = 10_000  # steps of SQLite, about a millisecond
+_ROW_BYTES = 4 << 20  # none of ours is as large
 _CHUNK = 2000  # rows that are removed at once: others write in between
 _MOST_ASIDE = 3  # files; who has set aside so many stops writing
 _VACUUM = "PRAGMA incremental_vacuum"  # page by page, so by a script: `execute` takes one step
@@ -96,11 +97,12 @@ class FileStore:
             with closing(sqlite3.connect(where, uri=True, timeout=_BUSY_SECONDS)) as connection:
                 if connection.execute("PRAGMA schema_version").fetchone() == (0,):
                     return  # it is being made
+                connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _ROW_BYTES)
                 if query.seconds is not None:
                     end = time.monotonic() + query.seconds
                     connection.set_progress_handler(lambda: time.monotonic() > end, _LOOKED_AFTER)
                 found = connection.execute(query.text(_DIALECT, query.table.name), query.values())
-                while rows := found.fetchmany(query.at_once):
+                while rows := found.fetchmany(query.piece):
                     yield rows
         except (sqlite3.Error, OverflowError, UnicodeError) as error:
             if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_INTERRUPT and query.seconds is not None:

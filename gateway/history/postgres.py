@@ -6,20 +6,20 @@ Nobody waits for a database for ever: what it does not answer in time is broken 
 from __future__ import annotations
 
 import importlib.util
-import os
 import re
-import socket
-import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import replace
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from gateway.config.values import DatabaseUrl
+from gateway.history.line import ANSWER_BYTES, Watch, close, connected, watched, within
+from gateway.history.passwords import masked
 from gateway.history.query import Condition, Dialect, Query
 from gateway.history.records import Table
-from gateway.history.store import LATER, LastingError, Later, PassingError, Row, too_slow, unreadable
+from gateway.history.silence import Silence
+from gateway.history.store import LATER, ODD, OTHER_VALUES, LastingError, Later, PassingError, Row, too_slow, unreadable
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -28,18 +28,22 @@ EXTRA = "postgresql"  # what is installed with the gateway for it
 VERSION = 1
 _COMMENT = "Delta SQL Gateway, history, version "
 _COMMENTS = re.compile(re.escape(_COMMENT) + r"(\d{1,6})", re.ASCII)
-_DIALECT = Dialect("%s", "position(lower({mark}) IN lower({column})) > 0")
+_CODE = re.compile(r"[0-9A-Z]{5}", re.ASCII)  # an SQLSTATE
+_DIALECT = Dialect("%s", "position(lower({mark}) IN lower({column})) > 0", "left({column}, {most})")
 _TYPES = {str: "TEXT", int: "BIGINT", bool: "BOOLEAN", float: "DOUBLE PRECISION"}
-_CONNECT_SECONDS = 4  # at each address that its name has
-_WRITE_SECONDS, _READ_SECONDS = 20.0, 30.0
-_LOCK_SECONDS = 5.0
+_CONNECT_SECONDS, _READ_CONNECT_SECONDS = 4, 2  # at each address that its name has
+_WRITE_SECONDS, _READ_SECONDS = 20.0, 15.0
+_LOCK_SECONDS = 2.0
 _CHUNK = 2000  # rows that are removed at once: others write in between
+_MOST_CHUNKS = 100  # in a row: what else waits to be written has its turn then
 _LOOKS = 20  # the size is looked at whenever such a part of it was written
 _ROW_BYTES = 300  # about, beside its texts
 _MAKING = 0x44534748  # the lock of whoever makes a table
 # Codes of what may pass beside those of connections, resources and operators: rights, what is missing, a standby.
 _PASSING = ("08", "53", "55", "57", "58", "XX", "40", "42", "3D", "3F", "28", "25", "0A")
 _NUL = "\u2400"
+_NONSENSE = "its database answers what PostgreSQL would not"
+SILENCE = Silence()  # of all databases
 
 
 def problem_of(url: DatabaseUrl) -> str | None:
@@ -99,8 +103,10 @@ class PostgresStore:
         summed = f"SELECT coalesce(sum(weight), 0) FROM {self._name}"
         above = f"SELECT id, sum(weight) OVER (ORDER BY id DESC) AS above FROM {self._name}"
         with self._opened() as connection:
-            (used,) = connection.execute(summed).fetchone() or (0,)
-            if used > size:
+            with _sensible():
+                (used,) = connection.execute(summed).fetchone() or (0,)
+                is_over = used > size
+            if is_over:
                 last = connection.execute(f"SELECT max(id) FROM ({above}) AS each WHERE above > %s", (goal,)).fetchone()
                 chosen = f"SELECT id FROM {self._name} WHERE id <= %s ORDER BY id LIMIT {_CHUNK}"
                 self._remove(connection, chosen, last[0] if last is not None else None, going)
@@ -114,8 +120,10 @@ class PostgresStore:
 
     def _remove(self, connection: Connection[Row], chosen: str, value: int | None, going: Callable[[], bool]) -> None:
         removal = f"DELETE FROM {self._name} WHERE id IN ({chosen})"
-        while value is not None and going():
-            with _within(connection, _WRITE_SECONDS):
+        for _ in range(_MOST_CHUNKS):
+            if value is None or not going():
+                break
+            with within(connection, _WRITE_SECONDS):
                 if connection.execute(removal, (value,)).rowcount < _CHUNK:
                     break
 
@@ -123,44 +131,59 @@ class PostgresStore:
         """Let go of the connection."""
         connection, self._connection = self._connection, None
         if connection is not None:
-            with suppress(*_broken()):  # it may be broken, which is why it is closed
-                connection.close()
+            close(connection)
 
     def read(self, query: Query) -> Generator[list[Row]]:
-        """The rows of a query, none without a table. Raises ServerError HISTORY_UNREADABLE."""
+        """The rows of a query, none without a table. Raises ServerError HISTORY_UNREADABLE.
+
+        Who has waited for nothing spares others of this process that for a while.
+        """
         import psycopg
 
         query = replace(query, conditions=tuple(map(_asked, query.conditions)))
-        end = time.monotonic() + (query.seconds or float("inf"))
-
-        def left() -> float:
-            return max(0.001, min(_READ_SECONDS, end - time.monotonic()))
-
+        text, values = query.text(_DIALECT, self._name), query.values()
+        SILENCE.check(self._url.text)
+        now = time.monotonic()
+        step = _Step(now, now + (query.seconds or float("inf")))
         try:
-            connection = _connected(self._url, left())
-            try:
-                with _within(connection, left()):
-                    known = self._version(connection)
-                if known is None:
-                    return
-                connection.read_only, connection.autocommit = True, False
-                with connection.cursor(name="history") as cursor:
-                    with _within(connection, left()):
-                        cursor.execute(query.text(_DIALECT, self._name), query.values())
-                        rows = cursor.fetchmany(query.at_once)
-                    while rows:
-                        yield rows
-                        with _within(connection, left()):
-                            rows = cursor.fetchmany(query.at_once)
-            finally:
-                with suppress(psycopg.Error):
-                    connection.close()
+            yield from self._read(text, values, query, step)
         except psycopg.Error as error:
-            if query.seconds is not None and time.monotonic() >= end:
+            if query.seconds is not None and time.monotonic() >= step.end:
                 raise too_slow(query.seconds) from None
+            SILENCE.note(self._url.text, step.waited(), _public(error))
             raise unreadable(_public(error)) from None
         except (PassingError, OverflowError, UnicodeError) as error:
             raise unreadable(error) from None
+        except ODD as error:
+            raise unreadable(_NONSENSE) from error
+
+    def _read(self, text: str, values: list[Any], query: Query, step: _Step) -> Generator[list[Row]]:
+        connection = connected(self._url, step.seconds(), connect=_READ_CONNECT_SECONDS, lock=_LOCK_SECONDS)
+        try:
+            with watched(connection) as watch:
+                with watch.within(step.seconds()):
+                    if self._version(connection) is None:
+                        return
+                connection.read_only, connection.autocommit = True, False
+                with watch.within(step.seconds()):
+                    connection.execute(f"DECLARE history NO SCROLL CURSOR FOR {text}", values)
+                yield from self._fetched(connection, query, step, watch)
+        finally:
+            close(connection)
+
+    def _fetched(self, connection: Connection[Row], query: Query, step: _Step, watch: Watch) -> Iterator[list[Row]]:
+        left = query.limit
+        while left is None or left > 0:
+            count = query.piece if left is None else min(query.piece, left)
+            with watch.within(step.seconds(), ANSWER_BYTES + 2 * count * query.row_bytes):
+                rows = connection.execute(f"FETCH {count} FROM history", prepare=False).fetchall()
+            if len(rows) > count:
+                raise PassingError(_NONSENSE)
+            if rows:
+                yield rows
+            if len(rows) < count:
+                return
+            left = None if left is None else left - count
 
     @contextmanager
     def _opened(self) -> Iterator[Connection[Row]]:
@@ -170,16 +193,17 @@ class PostgresStore:
         try:
             connection = self._connection
             if connection is None or connection.closed:
-                connection = _connected(self._url, _WRITE_SECONDS)
+                connection = connected(self._url, _WRITE_SECONDS, connect=_CONNECT_SECONDS, lock=_LOCK_SECONDS)
                 self._connection = connection
-                with _within(connection, _WRITE_SECONDS):
+                with _sensible(), within(connection, _WRITE_SECONDS):
                     self._prepare(connection)
-            with _within(connection, _WRITE_SECONDS):
+            with within(connection, _WRITE_SECONDS):
                 yield connection
         except psycopg.Error as error:
+            told = masked(str(error).strip().partition("\n")[0] or type(error).__name__, self._url)
             if error.sqlstate is None or error.sqlstate.startswith(_PASSING):
-                raise PassingError(self._told(error)) from None
-            raise LastingError(self._told(error)) from None
+                raise PassingError(told) from None
+            raise LastingError(told) from None
 
     def _prepare(self, connection: Connection[Row]) -> None:
         """The table made, if there is none, or its newer columns. Raises PassingError for one to be left alone."""
@@ -209,7 +233,9 @@ class PostgresStore:
         found = connection.execute(
             "SELECT to_regclass(%s) IS NOT NULL, obj_description(to_regclass(%s), 'pg_class')", (self._name, self._name)
         ).fetchone()
-        if found is None or not found[0]:
+        if found is None or len(found) != 2 or not isinstance(found[1], str | None):
+            raise PassingError(_NONSENSE)
+        if not found[0]:
             return None
         match = _COMMENTS.fullmatch(found[1] or "")
         if match is None:
@@ -228,60 +254,31 @@ class PostgresStore:
         yield f'CREATE UNIQUE INDEX IF NOT EXISTS {self._name}_by_key ON {self._name} ("{self._table.key}")'
         yield f"COMMENT ON TABLE {self._name} IS '{_COMMENT}{VERSION}'"
 
-    def _told(self, error: Exception) -> str:
-        """What the log is told: no secrets."""
-        text = str(error).strip().partition("\n")[0] or type(error).__name__
-        for secret in (self._url.text, *self._url.secrets):
-            text = text.replace(secret, "***")
-        return text
 
+@dataclass(slots=True)
+class _Step:
+    """What a read waits for now: since when, and when all of it has to be done (`time.monotonic`)."""
 
-def _connected(url: DatabaseUrl, seconds: float) -> Connection[Row]:
-    """A new connection. Raises psycopg.Error, PassingError for an address that the driver does not take."""
-    import psycopg
+    since: float
+    end: float
 
-    try:
-        connection = psycopg.connect(
-            url.text,
-            autocommit=True,
-            connect_timeout=_CONNECT_SECONDS,
-            application_name="delta-sql-gateway",
-            keepalives_idle=10,
-            tcp_user_timeout=int(seconds * 1000),
-        )
-    except psycopg.ProgrammingError:  # its message would repeat the address
-        raise PassingError("the address of the database is not one that its driver takes") from None
-    limits = ", ".join(
-        f"set_config('{name}', '{int(limit * 1000)}', false)"
-        for name, limit in (("statement_timeout", seconds), ("lock_timeout", _LOCK_SECONDS))
-    )
-    with _within(connection, seconds):
-        connection.execute(f"SELECT {limits}")
-    return connection
+    def seconds(self) -> float:
+        """For how long the step that begins now may take."""
+        self.since = time.monotonic()
+        return max(0.001, min(_READ_SECONDS, self.end - self.since))
+
+    def waited(self) -> float:
+        """How long the step has taken."""
+        return time.monotonic() - self.since
 
 
 @contextmanager
-def _within(connection: Connection[Row], seconds: float) -> Iterator[None]:
-    """Cuts the line to a server that does not answer within `seconds`: the driver would wait for ever."""
-    timer = threading.Timer(seconds, _cut, (connection,))
-    timer.daemon = True
-    timer.start()
+def _sensible() -> Iterator[None]:
+    """Answers in the block that no PostgreSQL gives are told as PassingError."""
     try:
         yield
-    finally:
-        timer.cancel()
-
-
-def _cut(connection: Connection[Row]) -> None:
-    with suppress(*_broken()), socket.socket(fileno=os.dup(connection.fileno())) as line:  # it may be closed by now
-        line.shutdown(socket.SHUT_RDWR)
-
-
-def _broken() -> tuple[type[Exception], ...]:
-    """What a connection that is lost raises when it is closed."""
-    import psycopg
-
-    return psycopg.Error, OSError
+    except ODD as error:
+        raise PassingError(_NONSENSE) from error
 
 
 def _kept(value: Any) -> Any:
@@ -297,6 +294,10 @@ def _asked(condition: Condition) -> Condition:
 
 
 def _public(error: Exception) -> str:
-    """What whoever asks is told of a failure: neither names nor addresses."""
+    """What whoever asks is told of a failure: neither names nor addresses, and nothing that the server has made up."""
+    import psycopg
+
     code = getattr(error, "sqlstate", None)
-    return "its database does not answer" if code is None else f"its database answers with SQLSTATE {code}"
+    if code is None:
+        return OTHER_VALUES if isinstance(error, psycopg.DataError) else "its database does not answer"
+    return f"its database answers with SQLSTATE {code}" if _CODE.fullmatch(code) else _NONSENSE

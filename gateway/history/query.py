@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from gateway.history.records import Table
@@ -11,14 +12,21 @@ from gateway.history.records import Table
 _OPERATORS = frozenset({"=", "<", "<=", ">", ">=", "IN", "CONTAINS"})
 ROWS = 1000
 MOST_VALUES = 1000  # of an IN
+_PIECE_BYTES = 64 << 20  # of rows that are taken at once
+_CHARACTER_BYTES = 4  # at most, in UTF-8 and in memory
+_VALUE_BYTES = 40  # of a value beside its characters
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How a store spells what the stores spell differently: the mark of a value, and that a text holds another in any case."""
+    """How a store spells what the stores spell differently.
+
+    The mark of a value, that a text holds another in any case, and the first `most` characters of a text.
+    """
 
     mark: str
     contains: str
+    first: str = "{column}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +51,9 @@ class Condition:
         return tuple(self.value) if self.operator == "IN" else (self.value,)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Query:
-    """Rows that are asked for, in pieces of `at_once`.
+    """Rows that are asked for, in pieces of `at_once`, or of fewer where they may be large.
 
     With a `limit` the newest first, those from `before` (`started_ms`, `id`) on.
     """
@@ -62,12 +70,27 @@ class Query:
         if not {*self.columns, *(c.column for c in self.conditions)} <= {*self.table.columns, "id"}:
             raise ValueError(f"columns {self.columns}")
 
+    @cached_property
+    def row_bytes(self) -> int:
+        """What a row of it has at most."""
+        longest = self.table.longest
+        return sum(_VALUE_BYTES + _CHARACTER_BYTES * longest.get(name, 0) for name in self.columns)
+
+    @cached_property
+    def piece(self) -> int:
+        """How many rows are taken at once."""
+        return max(1, min(self.at_once, _PIECE_BYTES // max(1, self.row_bytes)))
+
     def text(self, dialect: Dialect, table: str) -> str:
         """It as SQL, with a mark for each of `values`."""
         texts = [condition.text(dialect) for condition in self.conditions]
         if self.before is not None:
             texts.append(f"(started_ms, id) < ({dialect.mark}, {dialect.mark})")
-        names = ", ".join(f'"{name}"' for name in self.columns)
+        longest = self.table.longest
+        names = ", ".join(
+            dialect.first.format(column=f'"{name}"', most=longest[name]) if name in longest else f'"{name}"'
+            for name in self.columns
+        )
         where = f" WHERE {' AND '.join(texts)}" if texts else ""
         order = f" ORDER BY started_ms DESC, id DESC LIMIT {self.limit:d}" if self.limit is not None else ""
         return f"SELECT {names} FROM {table}{where}{order}"

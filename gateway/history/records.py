@@ -11,6 +11,14 @@ from typing import Generic, NamedTuple, TypeVar, get_args, get_type_hints
 LONGEST_TEXT = 65_536
 LONGEST_MESSAGE = 4_096
 LONGEST_NAME = 512
+LONGEST_DETAILS = 65_536
+# Characters of each text as it is kept; of those that are not named here `LONGEST_NAME`.
+_LONGEST = {
+    "text": LONGEST_TEXT + 2,  # it tells that it is cut
+    "message": LONGEST_MESSAGE,
+    "reason": LONGEST_MESSAGE,
+    "details": LONGEST_DETAILS,
+}
 
 
 class Record(NamedTuple):
@@ -88,6 +96,11 @@ class Table(Generic[R]):
         """What the values of each column are, beside None."""
         hints = get_type_hints(self.record).items()
         return {name: next((k for k in get_args(kind) if k is not NoneType), kind) for name, kind in hints}
+
+    @property
+    def longest(self) -> Mapping[str, int]:
+        """Characters that the columns which are texts have at most."""
+        return {name: _LONGEST.get(name, LONGEST_NAME) for name, kind in self.types.items() if kind is str}
 
     @property
     def spelled(self) -> Mapping[str, str]:

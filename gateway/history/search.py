@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
+from math import isfinite
+from types import NoneType
 from typing import Any
 
 from gateway.history.places import Place, beside, store_of
 from gateway.history.query import MOST_VALUES, ROWS, Condition, Query
 from gateway.history.records import STATEMENTS, Table
-from gateway.history.store import Row, unreadable
+from gateway.history.store import ODD, OTHER_VALUES, Row, unreadable
 
 __all__ = ["MOST_VALUES", "Condition", "History", "unreadable", "values_checked"]
+
+_PIECE_CHARACTERS = 4 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +59,49 @@ class History:
         if not self.sees_all(user):
             conditions = (*conditions, Condition("user", "=", user))
         query = Query(self.table, columns, conditions, before, limit, at_once, seconds)
-        yield from store_of(self.place, self.table).read(query)
+        yield from _gathered(_checked(store_of(self.place, self.table).read(query), query), query)
+
+
+# What values of a column of each type may be, beside None: SQLite has no truth values.
+_KINDS: Mapping[type, frozenset[type]] = {
+    str: frozenset({str, NoneType}),
+    int: frozenset({int, NoneType}),
+    bool: frozenset({bool, int, NoneType}),
+    float: frozenset({float, int, NoneType}),
+}
+
+
+def _checked(found: Generator[list[Row]], query: Query) -> Generator[list[Row]]:
+    """Rows whose values are of a record's types: others may have put them there, or a database may give what it likes."""
+    types = {**query.table.types, "id": int}
+    kinds = [types[name] for name in query.columns]
+    with closing(found):
+        for rows in found:
+            if set(map(len, rows)) != {len(kinds)} or not all(map(_fits, zip(*rows, strict=True), kinds)):
+                raise unreadable(OTHER_VALUES)
+            yield rows
+
+
+def _fits(values: Sequence[Any], kind: type) -> bool:
+    return _KINDS[kind].issuperset(map(type, values)) and (
+        kind is not float or all(map(isfinite, filter(None, values)))
+    )
+
+
+def _gathered(found: Generator[list[Row]], query: Query) -> Generator[list[Row]]:
+    """Pieces put together to those that were asked for, as far as they are not large."""
+    texts = [at for at, name in enumerate(query.columns) if name in query.table.longest]
+    gathered: list[Row] = []
+    characters = 0
+    with closing(found):
+        for rows in found:
+            characters += sum(len(row[at] or "") for at in texts for row in rows)
+            gathered += rows
+            if len(gathered) + query.piece > query.at_once or characters > _PIECE_CHARACTERS:
+                yield gathered
+                gathered, characters = [], 0
+    if gathered:
+        yield gathered
 
 
 @contextmanager
@@ -63,5 +109,5 @@ def values_checked() -> Iterator[None]:
     """What values of other types than a record's raise in the block, as HISTORY_UNREADABLE: whoever has put them there."""
     try:
         yield
-    except (TypeError, ValueError, ArithmeticError, AttributeError, AssertionError) as error:
-        raise unreadable(error) from error
+    except ODD as error:
+        raise unreadable(OTHER_VALUES) from error

@@ -11,6 +11,9 @@ from gateway.history.query import Query
 Row = tuple[Any, ...]
 Later = tuple[float, str]  # what `LATER` is of a row, and the row's key
 LATER = "fetch_ms"
+# What values raise that are not such as a record's, or as those that were asked for: whoever has put them there.
+ODD = (TypeError, ValueError, ArithmeticError, AttributeError, AssertionError, LookupError, RecursionError)
+OTHER_VALUES = "it holds values of other types than a record has"
 
 
 class PassingError(Exception):

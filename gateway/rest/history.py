@@ -76,7 +76,7 @@ class HistoryApi:
         if self.recorder is not None:
             self.recorder.flush(_FLUSH_SECONDS)
         left = size - len(running)
-        with self.turns.turn(user):
+        with self.turns.turn(user), values_checked():
             rows, has_more = page(self.history, user, columns, conditions, before, left)
         with values_checked():
             ended = [_told(Record(*row[:-1]), metrics=bool(asked["include_metrics"])) for row in rows]

@@ -199,7 +199,17 @@ def test_a_page_of_large_statements_ends_early(guarded: Server) -> None:
 
 @pytest.mark.parametrize(
     ("column", "value"),
-    [("started_ms", "x"), ("started_ms", 2**63 - 1), ("total_ms", "x"), ("total_ms", float("inf")), ("rows", 1e300)],
+    [
+        ("started_ms", "x"),
+        ("started_ms", 2**63 - 1),
+        ("total_ms", "x"),
+        ("total_ms", float("inf")),
+        ("rows", 1e300),
+        ("text", b"x"),
+        ("client", "x" * (5 << 20)),
+        ("details", '{"parameters":{"a":1}}'),
+        ("details", "[" * 100_000),
+    ],
 )
 def test_values_of_other_types_are_told(guarded: Server, column: str, value: Any) -> None:
     """Put into the file by somebody else than the gateway."""
@@ -216,6 +226,7 @@ def test_values_of_other_types_are_told(guarded: Server, column: str, value: Any
                     told = outcome(client, f"SELECT * FROM system.{table}")
                     assert isinstance(told, list) or "[HISTORY_UNREADABLE]" in str(told)
                 assert api.call("GET", f"{HISTORY}?include_metrics=true")[0] in (200, 503)
+                assert "Traceback" not in guarded.log.read_text()
             finally:
                 database.execute("DELETE FROM statements WHERE statement_id = :id", one)
 

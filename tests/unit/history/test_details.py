@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from gateway.history.details import LONGEST_DETAILS, details_of, kept, known
+from gateway.history.details import details_of, kept, known
+from gateway.history.records import LONGEST_DETAILS
 from gateway.worker_jobs import Parameter
 
 OPERATORS = [
@@ -34,6 +35,18 @@ def test_nothing_is_kept_of_nothing() -> None:
     assert known(None) == known("no json") == known("[1]") == {}
 
 
+def test_what_is_not_ours_tells_nothing() -> None:
+    for text in (
+        "[" * 100_000,
+        '{"a":' * 100_000,
+        '{"a": NaN}',
+        '{"a": 1e400}',
+        '{"a": ' + "[" * 200 + "]" * 200 + "}",
+    ):
+        assert known(text) == {}
+    assert known('{"scans": [["t", {"ms": 1e2}]]}') == {"scans": [["t", {"ms": 100.0}]]}
+
+
 def test_literals_are_left_out_unless_wanted() -> None:
     found = told(show_values=False, operators=OPERATORS, read=[("main", "default", "t")])
     text = json.dumps(found)
@@ -60,5 +73,7 @@ def test_what_is_too_long_goes() -> None:
     found = told(show_values=True, operators=operators, scans=[("t" * 50_000, 1)], read=[("a", "b", "c")])
     assert found.keys() == {"scans", "parameters", "read"}
     assert len(json.dumps(found)) < LONGEST_DETAILS
+    found = told(show_values=True, operators=operators[:9], read=[("a", "b", "c" * 70_000)])
+    assert found == {}
     found = told(show_values=True, operators=operators[:20])
     assert len(found["operators"]) == 20 and len(found["operators"][0]["text"]) == 200

@@ -8,22 +8,37 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from gateway.catalog import query_history
+from gateway.catalog.recorded import Seen
 from gateway.config.values import DatabaseUrl, parse_history
+from gateway.console.calls import ConsoleCalls, Facts
 from gateway.errors import ServerError
 from gateway.history import postgres as stores
 from gateway.history.postgres import PostgresStore, problem_of
 from gateway.history.recorder import Recorder
 from gateway.history.records import SIGN_INS, STATEMENTS, Record, SignIn
 from gateway.history.search import Condition, History
+from gateway.protocol.handler import Caller
+from gateway.rest.history import QUERIES, HistoryApi, page
+from gateway.rest.statements import StatementApi
+from gateway.service.api import Principal
+from gateway.worker_jobs import Runtime
 from tests.live.disk import Disk
 from tests.live.postgres import PASSWORD, Postgres
 from tests.unit.history.test_recorder import record, write_at_once
 
 _WAIT = 30.0
+
+
+@pytest.fixture(autouse=True)
+def asked() -> None:
+    """No test is told what another has waited for."""
+    stores.SILENCE.forget()
 
 
 @pytest.fixture
@@ -204,8 +219,14 @@ def test_a_server_that_answers_nothing_is_not_waited_for(
             with pytest.raises(ServerError, match="HISTORY_UNREADABLE"):
                 kept(url)
             assert time.monotonic() - started < 15.0
+            started = time.monotonic()
+            for _ in range(20):  # who asks now does not wait for the same again
+                with pytest.raises(ServerError, match="its database does not answer"):
+                    kept(url)
+            assert time.monotonic() - started < 1.0
         finally:
             postgres.hold(on=False)
+            stores.SILENCE.forget()
         assert history.flush(_WAIT)
     assert kept(url) == ["s1", "s2"]
 
@@ -311,6 +332,127 @@ def test_an_older_table_is_gone_on_with(postgres: Postgres, url: DatabaseUrl) ->
         history.add(record(2)._replace(cached=True))
         assert history.flush(_WAIT)
     assert kept(url, "cached") == [None, True]
+
+
+ODD = {
+    "user": "BYTEA USING 'x'::bytea",
+    "text": "INT USING 5",
+    "client": "JSONB USING '{\"a\": 1}'::jsonb",
+    "statement_id": "UUID USING gen_random_uuid()",
+    "session_id": "INET USING '1.2.3.4'::inet",
+    "state": "TEXT[] USING ARRAY['a']",
+    "details": "INT USING 5",
+    "started_ms": "TIMESTAMPTZ USING now()",
+    "ended_ms": "DATE USING 'infinity'::date",
+    "total_ms": "NUMERIC USING 5",
+    "queue_ms": "DOUBLE PRECISION USING 'NaN'::float8",
+    "cached": "INTERVAL USING '1 day'::interval",
+}
+
+
+def test_columns_of_other_types_are_told_to_all_who_ask(postgres: Postgres, url: DatabaseUrl) -> None:
+    history = History(url, open_to_all=True)
+    api, ann = HistoryApi(history), Caller(Principal("ann"), "tests")
+    service: Any = SimpleNamespace(picture=lambda user: Runtime((), ()))
+    calls = ConsoleCalls(service, StatementApi(service, service), history, None, Facts("0", False, dict, ()))
+    for column, kind in ODD.items():
+        store = PostgresStore(url, STATEMENTS)
+        store.write([tuple(record(1))])
+        store.close()
+        with postgres.connect(name_of(url)) as connection:
+            connection.execute(f'ALTER TABLE gateway_statements ALTER COLUMN "{column}" TYPE {kind}')
+        with pytest.raises(ServerError, match="HISTORY_UNREADABLE"):
+            kept(url, column)
+        if column != "details":
+            with pytest.raises(ServerError, match="HISTORY_UNREADABLE"):
+                api.list_queries(ann, {}, dict.fromkeys(QUERIES))
+        with pytest.raises(ServerError, match="HISTORY_UNREADABLE"):
+            calls.statement(ann, {"statement_id": "s1"}, {})
+        relation = query_history.recorded(Seen(history, "")).view("query", "history")
+        assert relation is not None
+        with pytest.raises(ServerError, match="HISTORY_UNREADABLE"):
+            relation.scan([field.name for field in relation.schema.fields], ())
+        with postgres.connect(name_of(url)) as connection:
+            connection.execute("DROP TABLE gateway_statements")
+
+
+DETAILS = {
+    '{"parameters":{"a":1}}': False,
+    '{"parameters":[{"value":1}]}': False,
+    '{"parameters":["value"]}': False,
+    '{"bytes_written":"x"}': False,
+    "[" * 100_000: True,
+    '{"a":' * 100_000: True,
+    '{"bytes_written":1e400}': True,
+    '{"bytes_written":NaN}': True,
+    "5": True,
+}
+
+
+def test_details_that_are_not_ours_are_told_or_nothing(postgres: Postgres, url: DatabaseUrl) -> None:
+    with running(url) as history:
+        history.add(record(1))
+        assert history.flush(_WAIT)
+    relation = query_history.recorded(Seen(History(url, open_to_all=True), "")).view("query", "history")
+    assert relation is not None
+    columns = ["query_parameters", "written_bytes"]
+    with postgres.connect(name_of(url)) as connection:
+        for details, is_nothing in DETAILS.items():
+            connection.execute("UPDATE gateway_statements SET details = %s", (details,))
+            if is_nothing:
+                assert relation.scan(columns, ()).rows.to_pylist() == [dict.fromkeys(columns)]
+            else:
+                with pytest.raises(ServerError, match="HISTORY_UNREADABLE"):
+                    relation.scan(columns, ())
+
+
+def test_texts_are_asked_for_as_long_as_they_may_be(postgres: Postgres, url: DatabaseUrl) -> None:
+    with running(url) as history:
+        for number in range(90):
+            history.add(record(number))
+        assert history.flush(_WAIT)
+    with postgres.connect(name_of(url)) as connection:
+        connection.execute("UPDATE gateway_statements SET text = repeat('x', 3000000), message = repeat('é', 9999)")
+    rows = History(url, open_to_all=True).rows("", ["text", "message", "id"])
+    assert {(len(text), len(message)) for piece in rows for text, message, _ in piece} == {(65_538, 4_096)}
+    found, more = page(History(url, open_to_all=True), "", ("text", "message"), (), None, 1000)
+    assert more and sum(len(text) for row in found for text in row) < 5 << 20
+
+
+@pytest.mark.parametrize("encoding", ["SQL_ASCII", "LATIN1", "EUC_JP"])
+def test_the_encoding_is_ours_whatever_the_address_and_the_environment_say(
+    url: DatabaseUrl, encoding: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PGCLIENTENCODING", encoding)
+    for asked in (url, DatabaseUrl(f"{url.text}?client_encoding={encoding}")):
+        with running(asked, show_sql=True) as history:
+            history.add(record(1, "SELECT '\u20ac\u4e2d\U0001f600'"))
+            assert history.flush(_WAIT)
+        assert history.lost == 0
+        assert kept(asked, "text") == ["SELECT '\u20ac\u4e2d\U0001f600'"]
+
+
+def test_a_locked_table_holds_up_few(postgres: Postgres, url: DatabaseUrl, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stores, "_LOCK_SECONDS", 0.3)
+    monkeypatch.setattr("gateway.history.silence._SHORT_SECONDS", 0.2)
+    with running(url) as history:
+        history.add(record(1))
+        assert history.flush(_WAIT)
+    with postgres.connect(name_of(url)) as other, other.transaction():
+        other.execute("LOCK TABLE gateway_statements IN ACCESS EXCLUSIVE MODE")
+        started = time.monotonic()
+        for _ in range(50):
+            with pytest.raises(ServerError, match="SQLSTATE 55P03"):
+                kept(url)
+        assert time.monotonic() - started < 2.0
+    eventually(lambda: _is_readable(url))
+
+
+def _is_readable(url: DatabaseUrl) -> bool:
+    try:
+        return kept(url) == ["s1"]
+    except ServerError:
+        return False
 
 
 def test_a_table_that_is_dropped_is_made_anew(postgres: Postgres, url: DatabaseUrl) -> None:
