@@ -11,6 +11,7 @@ import contextlib
 import select
 import socket
 import ssl
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
@@ -19,10 +20,17 @@ import lz4.frame
 import pyarrow as pa
 
 from gateway.protocol import codec, versions
+from gateway.protocol.foreign import Form
+from gateway.protocol.reader import Budget
 from gateway.thrift_gen.TCLIService import ttypes
 
 DEFAULT_PATH = "/sql/1.0/warehouses/gateway"
-_LARGEST_HEAD, _LARGEST_ANSWER, _LARGEST_BATCH = 1 << 20, 1 << 31, 1 << 31
+_LARGEST_HEAD, _LARGEST_ANSWER, _LARGEST_REFUSAL = 1 << 20, 1 << 31, 1 << 16
+_LARGEST_BATCH, _MOST_PACKED = 1 << 28, 16  # bytes of unpacked rows; but rows may always be so many times what came
+_ANSWERS = Budget(size=_LARGEST_ANSWER, elements=1_000_000)
+_PIECE = 1 << 20  # bytes that there is room for before any has come
+_SLOWEST = 1 << 14  # bytes in a second, behind the time that an answer may take anyway
+_HTTP_OK = 200
 _OK = (ttypes.TStatusCode.SUCCESS_STATUS, ttypes.TStatusCode.SUCCESS_WITH_INFO_STATUS)
 _RUNNING = (
     ttypes.TOperationState.INITIALIZED_STATE,
@@ -107,7 +115,7 @@ class HttpConnection:
         """Status and body of the answer. Raises OSError, and ConnectionError for a damaged one."""
         self.send(body)
         try:
-            return self._answer(self._receive(65536))
+            return self._answer()
         except BaseException:  # Ctrl-C too: the answer that is due would be taken for that of the next call
             self.close()
             raise
@@ -128,11 +136,13 @@ class HttpConnection:
             self.close()
             raise
 
-    def _answer(self, data: bytes) -> tuple[int, bytes | bytearray]:
-        assert self._socket is not None
+    def _answer(self) -> tuple[int, bytes | bytearray]:
+        began = time.monotonic()
+        data = self._receive(65536)
         while (end := data.find(b"\r\n\r\n")) < 0:
             if len(data) > _LARGEST_HEAD:
                 raise ConnectionError("an answer whose head does not end")
+            self._check_pace(began, len(data))
             data += self._receive(65536)
         first, *lines = data[:end].split(b"\r\n")
         headers = {name: value for name, _, value in (line.lower().partition(b":") for line in lines)}
@@ -142,24 +152,35 @@ class HttpConnection:
         size, start = int(length[:20]), end + 4
         if size > _LARGEST_ANSWER:
             raise ConnectionError(f"an answer of {size} bytes")
-        if len(data) - start < size:
-            body = bytearray(size)
-            view = memoryview(body)
-            have = len(data) - start
-            view[:have] = data[start:]
-            while have < size:
-                count = self._socket.recv_into(view[have:], size - have)
-                if not count:
-                    self.close()
-                    raise ConnectionResetError("the server closed the connection within an answer")
-                have += count
-            view.release()
-            answer: bytes | bytearray = body
-        else:
-            answer = data[start : start + size]
-        if headers.get(b"connection", b"").strip() == b"close":
+        code = int(status[0][:3])
+        whole = code == _HTTP_OK or size <= _LARGEST_REFUSAL  # of others the first words are shown
+        answer = self._body(data[start : start + size], size if whole else _LARGEST_REFUSAL, began)
+        if not whole or headers.get(b"connection", b"").strip() == b"close":
             self.close()
-        return int(status[0][:3]), answer
+        return code, answer
+
+    def _body(self, data: bytes, size: int, began: float) -> bytes | bytearray:
+        """`size` bytes that begin with `data`; there is only room made for what comes, whatever was declared."""
+        assert self._socket is not None
+        have = len(data)
+        if have >= size:
+            return data[:size]
+        body = bytearray(data)
+        while have < size:
+            if have == len(body):
+                body += bytes(min(max(have, _PIECE), size - have))
+            with memoryview(body) as view:
+                count = self._socket.recv_into(view[have:])
+            if not count:
+                raise ConnectionResetError("the server closed the connection within an answer")
+            have += count
+            self._check_pace(began, have)
+        return body
+
+    def _check_pace(self, began: float, have: int) -> None:
+        """Raises TimeoutError for an answer that trickles."""
+        if self._timeout is not None and time.monotonic() - began > self._timeout + have / _SLOWEST:
+            raise TimeoutError("the answer comes too slowly")
 
     def _receive(self, size: int) -> bytes:
         assert self._socket is not None
@@ -212,14 +233,15 @@ class Client:
 
     def call(self, method: str, request: Any) -> Any:
         """One call; the answer with its TStatus checked. Raises RemoteError, OSError, MalformedError."""
-        status, body = self._connection.post(codec.encode_call(method, 0, request))
-        if status != 200:
-            raise RemoteError(f"HTTP {status}: {body[:500].decode('utf-8', 'replace')}", "08000")
+        body = self._posted(method, request)
         with _answers_read():
             try:
-                answer = _there(codec.decode_reply(body, raw_columns=True).value, "value")
+                reply = codec.decode_reply(body, _ANSWERS, raw_columns=True)
             except codec.ApplicationError as error:
                 raise RemoteError(str(error), "08000") from error
+            if reply.method != method:
+                raise ValueError(f"to {reply.method} where {method} was asked")
+            answer = _there(reply.value, "value")
         check(getattr(answer, "status", None))  # GetQueryId has none
         return answer
 
@@ -231,8 +253,11 @@ class Client:
             maxRows=max_rows,
             maxBytes=max_bytes,
         )
-        status, body = self._connection.post(codec.encode_call("FetchResults", 0, request))
-        if status != 200:
+        return self._posted("FetchResults", request)
+
+    def _posted(self, method: str, request: Any) -> bytes | bytearray:
+        status, body = self._connection.post(codec.encode_call(method, 0, request))
+        if status != _HTTP_OK:
             raise RemoteError(f"HTTP {status}: {body[:500].decode('utf-8', 'replace')}", "08000")
         return body
 
@@ -352,10 +377,13 @@ class Result:
     @property
     def arrow_schema(self) -> pa.Schema:
         """The Arrow schema that the server told; raises RemoteError for columnar results."""
+        return self._form().schema
+
+    def _form(self) -> Form:
         if self.metadata.arrowSchema is None:
             raise RemoteError("The result has no Arrow schema.", None)
         with _answers_read():
-            return pa.ipc.read_schema(pa.py_buffer(self.metadata.arrowSchema))
+            return Form(self.metadata.arrowSchema)
 
     def wait(self, direct: Any, progress: Callable[[Any], None] | None) -> None:
         """Until the operation has ended. Raises RemoteError if it did not succeed."""
@@ -416,24 +444,27 @@ class Result:
         return rows
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows as record batches of `arrow_schema`."""
-        schema = self.arrow_schema
+        """The rows as record batches of `arrow_schema`; none of them is empty."""
+        form = self._form()
         for page in self.pages():
             for batch in page.arrowBatches or ():
                 with _answers_read():
-                    found = self._batch(_there(batch.batch, "rows"), schema)
-                yield found
+                    found = self._batch(_there(batch.batch, "rows"), form)
+                    if found.num_rows != batch.rowCount:
+                        raise ValueError(f"{found.num_rows} rows where {batch.rowCount} were told")
+                if found.num_rows:
+                    yield found
 
-    def _batch(self, data: bytes, schema: pa.Schema) -> pa.RecordBatch:
+    def _batch(self, data: bytes, form: Form) -> pa.RecordBatch:
         if self.metadata.lz4Compressed:
             decompressor = lz4.frame.LZ4FrameDecompressor()
-            data = decompressor.decompress(data, _LARGEST_BATCH)
+            most = min(max(_LARGEST_BATCH, len(data) * _MOST_PACKED), _LARGEST_ANSWER)
+            data = decompressor.decompress(data, most)
             if not decompressor.eof:
                 raise ValueError("rows that are larger than they may be")
-        batch = pa.ipc.read_record_batch(pa.py_buffer(data), schema)
+        batch = form.batch(data)
         if batch.num_rows > self._limits[0]:
             raise ValueError("more rows than were asked for")
-        batch.validate(full=True)  # else what names bytes outside of it would be read
         return batch
 
     def table(self) -> pa.Table:
