@@ -14,7 +14,7 @@ import ssl
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 import lz4.frame
 import pyarrow as pa
@@ -29,6 +29,11 @@ _LARGEST_HEAD, _LARGEST_ANSWER, _LARGEST_REFUSAL = 1 << 20, 1 << 31, 1 << 16
 _LARGEST_BATCH, _MOST_PACKED = 1 << 28, 16  # bytes of unpacked rows; but rows may always be so many times what came
 _ANSWERS = Budget(size=_LARGEST_ANSWER, elements=1_000_000)
 _PIECE = 1 << 20  # bytes that there is room for before any has come
+_MOST_EMPTY = 100  # pages without rows, one after the other
+_LARGEST_TEXTS = 1 << 25  # bytes of rows that are wanted as Python has them
+_LONGEST_ERROR, _MOST_LINES = 1 << 16, 1000  # characters and lines of what a server says
+_HELD, _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 0.005, 1.0  # seconds: answers that come sooner are asked for after a pause
+_FAREWELL = 2.0  # seconds that a server has for calls that nobody waits for
 _SLOWEST = 1 << 14  # bytes in a second, behind the time that an answer may take anyway
 _HTTP_OK = 200
 _OK = (ttypes.TStatusCode.SUCCESS_STATUS, ttypes.TStatusCode.SUCCESS_WITH_INFO_STATUS)
@@ -40,10 +45,12 @@ _RUNNING = (
 
 
 class RemoteError(Exception):
-    """What a server answered instead of a result: SQL errors, refusals, HTTP errors (sqlstate 08000)."""
+    """What a server answered instead of a result: SQL errors, refusals, HTTP errors (sqlstate 08000); cut if it is long."""
 
     def __init__(self, text: str, sqlstate: str | None) -> None:
-        super().__init__(text)
+        lines = text[:_LONGEST_ERROR].split("\n")
+        cut = len(text) > _LONGEST_ERROR or len(lines) > _MOST_LINES
+        super().__init__("\n".join(lines[:_MOST_LINES]) + "…" if cut else text)
         self.sqlstate = sqlstate
 
 
@@ -87,11 +94,9 @@ class HttpConnection:
         timeout: float | None = 900.0,
         user_agent: str = "DeltaSqlGateway",
     ) -> None:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or parts.hostname is None:
-            raise ValueError(f"not an http:// or https:// URL: {url!r}")
+        parts = _checked(url)
         self._tls = ssl.create_default_context() if parts.scheme == "https" else None
-        self._address = (parts.hostname, parts.port or (443 if self._tls is not None else 80))
+        self._address = (parts.hostname or "", parts.port or (443 if self._tls is not None else 80))
         self._timeout = timeout
         path = parts.path if parts.path.strip("/") else DEFAULT_PATH
         lines = [
@@ -110,6 +115,21 @@ class HttpConnection:
         if self._socket is not None:
             self._socket.close()
             self._socket = None
+
+    @contextlib.contextmanager
+    def hurried(self) -> Iterator[None]:
+        """Within it, one read or write takes `_FAREWELL` seconds at most."""
+        before = self._timeout
+        self._allow(_FAREWELL if before is None else min(before, _FAREWELL))
+        try:
+            yield
+        finally:
+            self._allow(before)
+
+    def _allow(self, timeout: float | None) -> None:
+        self._timeout = timeout
+        if self._socket is not None:
+            self._socket.settimeout(timeout)
 
     def post(self, body: bytes) -> tuple[int, bytes | bytearray]:
         """Status and body of the answer. Raises OSError, and ConnectionError for a damaged one."""
@@ -191,6 +211,21 @@ class HttpConnection:
         return data
 
 
+def _checked(url: str) -> SplitResult:
+    """The parts of a URL that can be asked. Raises ValueError, without the password that it may hold."""
+    if "@" in url.partition("?")[0]:
+        raise ValueError("a URL takes no user, password or @; a token is given by --token or DATABRICKS_TOKEN")
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or parts.hostname is None:
+        raise ValueError(f"not an http:// or https:// URL: {url!r}")
+    try:
+        parts.hostname.encode("idna")
+        (parts.netloc + parts.path).encode("latin-1")
+    except UnicodeError:
+        raise ValueError(f"no host has the name, or no server the path, of {url!r}") from None
+    return parts
+
+
 def _is_stale(connection: socket.socket) -> bool:
     """Whether an idle connection has something to read: its end, since no answer is due."""
     poll = select.poll()
@@ -228,8 +263,13 @@ class Client:
     def __enter__(self) -> Client:
         return self
 
-    def __exit__(self, *exc: object) -> None:
-        self.close()
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        with self.hurried() if kind is not None else contextlib.nullcontext():
+            self.close()
+
+    def hurried(self) -> contextlib.AbstractContextManager[None]:
+        """See `HttpConnection.hurried`: for calls that nobody waits for."""
+        return self._connection.hurried()
 
     def call(self, method: str, request: Any) -> Any:
         """One call; the answer with its TStatus checked. Raises RemoteError, OSError, MalformedError."""
@@ -389,14 +429,19 @@ class Result:
         """Until the operation has ended. Raises RemoteError if it did not succeed."""
         status = direct.operationStatus if direct is not None else None
         self._closed = direct is not None and direct.closeOperation is not None
+        pause = _FIRST_PAUSE
         while status is None or status.operationState in _RUNNING:
             if status is not None and progress is not None:
                 progress(status)
+            asked = time.monotonic()
             status = self._client.call(
                 "GetOperationStatus",
                 ttypes.TGetOperationStatusReq(operationHandle=self._handle, getProgressUpdate=progress is not None),
             )
-        if status.operationState != ttypes.TOperationState.FINISHED_STATE:
+            if status.operationState in _RUNNING and time.monotonic() - asked < _HELD:
+                time.sleep(pause)
+                pause = min(2 * pause, _LONGEST_PAUSE)
+        if _there(status.operationState, "state") != ttypes.TOperationState.FINISHED_STATE:
             state = ttypes.TOperationState._VALUES_TO_NAMES.get(status.operationState, "?")  # noqa: SLF001
             raise RemoteError(status.displayMessage or status.errorMessage or state, status.sqlState)
         self.modified_rows = status.numModifiedRows
@@ -411,8 +456,12 @@ class Result:
             )
 
     def pages(self) -> Iterator[Any]:
-        """TRowSet after TRowSet; values of columns are `reader.RawValues`. Ends with the operation closed."""
+        """TRowSet after TRowSet; values of columns are `reader.RawValues`. Ends with the operation closed.
+
+        Raises RemoteError for rows behind links, and for pages without rows that have no end.
+        """
         page, self._first = self._first, None
+        empty = 0
         while True:
             if page is None:
                 max_rows, max_bytes = self._limits
@@ -425,7 +474,15 @@ class Result:
                         maxBytes=max_bytes,
                     ),
                 )
-            yield _there(page.results, "rows")
+            rows = _there(page.results, "rows")
+            if rows.resultLinks:
+                raise RemoteError("The rows are behind links, which were not asked for.", "08000")
+            empty = 0 if _has_rows(rows) else empty + 1
+            if empty > _MOST_EMPTY:
+                raise RemoteError(
+                    f"The server says that there are more rows, and sends none ({_MOST_EMPTY} times).", "08000"
+                )
+            yield rows
             if not page.hasMoreRows:
                 break
             page = None
@@ -473,10 +530,18 @@ class Result:
 
     def rows_of_texts(self, columns: int) -> list[tuple[str, ...]]:
         """All rows of a result that has so many columns, all texts. Raises RemoteError for another one."""
-        found = self.table()
+        found = pa.Table.from_batches(self._few(), self.arrow_schema)
         if found.schema.types != [pa.string()] * columns or any(column.null_count for column in found.columns):
             raise RemoteError("The answer has other columns than were asked for.", "08000")
         return list(zip(*(column.to_pylist() for column in found.columns), strict=True))
+
+    def _few(self) -> Iterator[pa.RecordBatch]:
+        size = 0
+        for batch in self.batches():
+            size += batch.nbytes
+            if size > _LARGEST_TEXTS:
+                raise RemoteError("The answer has more rows than can be taken.", "08000")
+            yield batch
 
     def close(self) -> None:
         """Free the result on the server."""
@@ -487,9 +552,20 @@ class Result:
     def cancel(self) -> None:
         """Stop the statement, if it still runs, and free it, as far as the server can still be reached."""
         if not self._closed:
-            with contextlib.suppress(RemoteError, OSError):  # what cannot be reached is freed when the session ends
+            with (
+                self._client.hurried(),
+                contextlib.suppress(RemoteError, OSError),
+            ):  # what cannot be reached is freed when the session ends
                 self._client.call("CancelOperation", ttypes.TCancelOperationReq(operationHandle=self._handle))
                 self.close()
+
+
+def _has_rows(rows: Any) -> bool:
+    """Whether a TRowSet has any; their numbers are as told."""
+    if any(batch.rowCount for batch in rows.arrowBatches or ()):
+        return True
+    columns = [getattr(column, name) for column in rows.columns or () for name in column.__slots__]
+    return any(column is not None and column.values is not None and column.values.count for column in columns)
 
 
 def check(status: Any) -> None:
