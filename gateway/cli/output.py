@@ -35,8 +35,7 @@ from gateway.sqltypes import DataType
 Target = TextIO | io.TextIOBase
 _NEW = os.O_CREAT | os.O_EXCL | os.O_WRONLY
 _WIDEST = 1000  # characters that cells are padded to; longer ones stand as they are
-_MOST_SHOWN = 1 << 26  # bytes of rows that are shown
-_AT_ONCE = 1 << 20  # values that are made texts at once
+_MOST_SHOWN = 1 << 26  # bytes of rows that are shown, or made texts at once
 _TEXT = 8  # bytes that a value without bytes of its own counts for
 FOR_EYES = ("table", "vertical")  # formats that show some of the rows; the others write them all
 FORMATS = {".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json", ".parquet": "parquet", ".txt": "table"}
@@ -130,8 +129,10 @@ def write_batches(schema: pa.Schema, batches: Iterable[pa.RecordBatch], format: 
 def _pieces(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The same rows, few enough at once that their values fit into memory as texts."""
     for batch in batches:
-        step = max(1, _AT_ONCE // max(1, batch.num_columns))
-        yield from (batch.slice(start, step) for start in range(0, batch.num_rows, step))
+        while batch.num_rows:
+            part = _fitting(batch, _MOST_SHOWN, least=True)
+            yield part
+            batch = batch.slice(part.num_rows)
 
 
 @contextlib.contextmanager

@@ -406,13 +406,15 @@ class Result:
         self._limits = (max_rows, max_bytes)
         self._first: Any = None
         self._closed = False
+        self._told: Form | None = None
         self.metadata: Any = None
         self.modified_rows: int | None = None
 
     @property
     def columns(self) -> list[str]:
         """Names of the columns."""
-        return [column.columnName for column in self.metadata.schema.columns]
+        schema = _there(self.metadata.schema, "schema")
+        return [_there(column.columnName, "name of a column") for column in _there(schema.columns, "columns")]
 
     @property
     def arrow_schema(self) -> pa.Schema:
@@ -422,8 +424,10 @@ class Result:
     def _form(self) -> Form:
         if self.metadata.arrowSchema is None:
             raise RemoteError("The result has no Arrow schema.", None)
-        with _answers_read():
-            return Form(self.metadata.arrowSchema)
+        if self._told is None:
+            with _answers_read():
+                self._told = Form(self.metadata.arrowSchema)
+        return self._told
 
     def wait(self, direct: Any, progress: Callable[[Any], None] | None) -> None:
         """Until the operation has ended. Raises RemoteError if it did not succeed."""

@@ -23,15 +23,21 @@ _pair = Struct("<qq").iter_unpack  # FieldNode: length, nulls; Buffer: offset, l
 _PAIR = 16
 _HEADER = 2  # fields of Message
 _NODES, _BUFFERS, _COMPRESSION = 1, 2, 3  # fields of RecordBatch
-_REPEATING = (
-    pa.types.is_string_view,
-    pa.types.is_binary_view,
-    pa.types.is_list_view,
-    pa.types.is_large_list_view,
-    pa.types.is_run_end_encoded,
-    pa.types.is_union,
-    pa.types.is_dictionary,
+_NULL = pa.null()
+_REPEATING = frozenset(
+    type_.id
+    for type_ in (
+        pa.string_view(),
+        pa.binary_view(),
+        pa.list_view(_NULL),
+        pa.large_list_view(_NULL),
+        pa.run_end_encoded(pa.int32(), _NULL),
+        pa.dense_union([]),
+        pa.sparse_union([]),
+        pa.dictionary(pa.int32(), _NULL),
+    )
 )
+_TIMESTAMP, _STRUCT = pa.timestamp("us").id, pa.struct([]).id
 
 
 class Form:
@@ -71,14 +77,14 @@ def _types(field: pa.Field, of_rows: bool, depth: int) -> Iterator[tuple[pa.Data
         type_ = type_.storage_type
     if depth > _DEEPEST:
         raise ValueError(f"a type of more than {_DEEPEST} levels")
-    if any(is_such(type_) for is_such in _REPEATING):
+    if type_.id in _REPEATING:
         raise ValueError(f"rows of type {type_}")
     str(field.name)  # reading it decodes it
-    if pa.types.is_timestamp(type_):
+    if type_.id == _TIMESTAMP:
         str(type_.tz)
     yield type_, of_rows
     for place in range(type_.num_fields):
-        yield from _types(type_.field(place), of_rows and pa.types.is_struct(type_), depth + 1)
+        yield from _types(type_.field(place), of_rows and type_.id == _STRUCT, depth + 1)
 
 
 def _check(metadata: bytes, size: int, types: list[tuple[pa.DataType, bool]]) -> None:

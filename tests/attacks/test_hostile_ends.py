@@ -224,6 +224,38 @@ def test_after_ctrl_c_nobody_waits_for_a_silent_server(monkeypatch: pytest.Monke
         assert time.monotonic() - start < 2.5
 
 
+@pytest.mark.usefixtures("hurry")
+def test_after_ctrl_c_the_prompt_can_be_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    screen = Screen()
+    with hostile(silent("CancelOperation", "CloseSession")) as url, redirect_stderr(screen):
+        shell = Shell(lambda: Client(url).open(), quiet(), screen)
+        monkeypatch.setattr(Shell, "_show", interrupted)
+        start = time.monotonic()
+        shell.run("SELECT 1;")
+        shell.run("\\q")
+        shell.close()
+        assert time.monotonic() - start < 2.5
+    assert "Canceled.\n" in screen.getvalue() and screen.getvalue().endswith("The session was not closed: timed out\n")
+
+
+@pytest.mark.usefixtures("narrow")
+def test_rows_become_texts_piece_by_piece(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[int] = []
+    made = output.texts
+
+    def noted(column: pa.Array) -> list[str | None]:
+        sizes.append(len(column))
+        return made(column)
+
+    monkeypatch.setattr(output, "texts", noted)
+    rows = pa.table({"a": ["f" * 1_000_000] * 20})
+    assert output.write_batches(rows.schema, rows.to_batches(), "csv", io.StringIO()) == 20
+    assert sizes == [8, 8, 4]
+
+
 @pytest.mark.parametrize("ending", ["csv", "parquet", "txt"])
 def test_a_lost_connection_is_not_told_of_the_file(ending: str, tmp_path: Path) -> None:
     bodies = encoded(of_rows(ONE))

@@ -67,13 +67,15 @@ class Shell:
         self._changed = changed
         self._kept: tuple[pa.Schema, list[pa.RecordBatch]] | None = None
         self._file: str | None = None
+        self._canceled = False
         self._client = connected()
         self._look_where()
 
     def close(self) -> None:
-        """End the session."""
+        """End the session; if the last statement was canceled, nobody waits long for that."""
         try:
-            self._client.close()
+            with self._client.hurried() if self._canceled else contextlib.nullcontext():
+                self._client.close()
         except (RemoteError, OSError) as error:
             self.say(f"The session was not closed: {error}")
 
@@ -92,6 +94,7 @@ class Shell:
         except ConfigError as error:
             self._fail(error.message)
         except KeyboardInterrupt:
+            self._canceled = True
             self._fail("Canceled.")
 
     def run_file(self, name: str) -> None:
@@ -141,6 +144,7 @@ class Shell:
         start = time.monotonic()
         try:
             remark = self._ran(text, vertical)
+            self._canceled = False
         except RemoteError as error:
             self._fail(str(error))
             return
