@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -16,6 +16,7 @@ KINDS = ("auto", "bar", "line", "scatter")
 MOST_BARS = 40
 _LABEL = 24
 _TICKS = 5
+_FARTHEST = 1e300  # from zero that a point of a curve may be: the distance of two is a number
 _NUMBER = 16  # characters that a number and the gaps beside it take
 
 Series = Mapping[str, Sequence[float | None]]  # by name, a value a row
@@ -49,12 +50,13 @@ def chart(schema: pa.Schema, batches: Sequence[pa.RecordBatch], kind: str = "aut
 
 def _bars(labels: Sequence[str], series: Series) -> str:
     """A line a value: label, bar, number."""
-    shorts = [label if len(label) <= _LABEL else label[: _LABEL - 1] + "…" for label in labels[:MOST_BARS]]
+    shorts = [_short(label) for label in labels[:MOST_BARS]]
     wide = max(map(len, shorts))
     names = [""] if len(series) == 1 else [f" {name[:_LABEL]}" for name in series]
     named = max(map(len, names))
     finite = [value for values in series.values() for value in values[:MOST_BARS] if value is not None]
-    low, high = min(0.0, *finite, 0.0), max(0.0, *finite, 0.0)
+    most = max(map(abs, finite), default=0.0) or 1.0  # shares of it have no sum that is infinite, or no quotient
+    low, high = min(0.0, *finite, 0.0) / most, max(0.0, *finite, 0.0) / most
     room = max(10, shutil.get_terminal_size((100, 30)).columns - wide - named - _NUMBER)
     scale = room / ((high - low) or 1.0)
     zero = round(-low * scale)
@@ -62,7 +64,7 @@ def _bars(labels: Sequence[str], series: Series) -> str:
     for row, label in enumerate(shorts):
         for place, (name, values) in enumerate(zip(names, series.values(), strict=True)):
             value = values[row]
-            length = 0 if value is None else round(abs(value) * scale)
+            length = 0 if value is None else round(abs(value) / most * scale)
             start = zero - length if value is not None and value < 0 else zero
             text = "" if value is None else f" {value:.6g}"
             lines.append(
@@ -75,6 +77,8 @@ def _bars(labels: Sequence[str], series: Series) -> str:
 
 def _curves(labels: Sequence[str], places: Sequence[float], series: Series, kind: str) -> str:
     """Lines or points over an axis."""
+    for values in (places, *series.values()):
+        _check_reach(values)
     plot = _plotext()
     width, height = shutil.get_terminal_size((100, 30))
     plot.clear_figure()
@@ -84,11 +88,21 @@ def _curves(labels: Sequence[str], places: Sequence[float], series: Series, kind
     for name, values in series.items():
         points = [(x, y) for x, y in zip(places, values, strict=True) if y is not None]
         if points:
-            draw([x for x, _ in points], [y for _, y in points], label=name if len(series) > 1 else None)
+            draw([x for x, _ in points], [y for _, y in points], label=_short(name) if len(series) > 1 else None)
     step = max(1, (len(places) - 1) // (_TICKS - 1))
-    plot.xticks(places[::step], labels[::step])
+    plot.xticks(places[::step], list(map(_short, labels[::step])))
     text: str = plot.uncolorize(plot.build())
     return text.rstrip() + "\n"
+
+
+def _check_reach(values: Iterable[float | None]) -> None:
+    """Raises ConfigError for numbers that are too far from each other, or too large, for an axis."""
+    if any(value is not None and abs(value) > _FARTHEST for value in values):
+        raise ConfigError("chart", f"numbers beyond {_FARTHEST:g} have no place on an axis; bars show them")
+
+
+def _short(label: str) -> str:
+    return label if len(label) <= _LABEL else label[: _LABEL - 1] + "…"
 
 
 def _plotext() -> Any:

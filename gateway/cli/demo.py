@@ -128,7 +128,7 @@ def _query(url: str, query: str) -> tuple[str, pa.Table]:
 
 def _shown(table: pa.Table) -> str:
     columns = [["NULL" if t is None else t for t in texts(column.combine_chunks())] for column in table.columns]
-    return layout(table.schema, columns).rstrip("\n")
+    return "".join(layout(table.schema, columns)).rstrip("\n")
 
 
 def _indented(text: str) -> str:

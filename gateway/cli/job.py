@@ -83,7 +83,7 @@ def show(report: Report, *, as_json: bool) -> None:
         if number:
             print(f"\n{title}")
         columns = [_cells(c) for c in table.columns]
-        sys.stdout.write(layout(table.schema, columns))
+        sys.stdout.writelines(layout(table.schema, columns))
     for note in report.notes:
         print(note)
 

@@ -15,6 +15,7 @@ import json
 import math
 import os
 import secrets
+import stat
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -33,6 +34,9 @@ from gateway.sqltypes import DataType
 
 Target = TextIO | io.TextIOBase
 _NEW = os.O_CREAT | os.O_EXCL | os.O_WRONLY
+_WIDEST = 1000  # characters that cells are padded to; longer ones stand as they are
+_MOST_SHOWN = 1 << 26  # bytes of rows that are shown, or made texts at once
+_TEXT = 8  # bytes that a value without bytes of its own counts for
 FOR_EYES = ("table", "vertical")  # formats that show some of the rows; the others write them all
 FORMATS = {".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json", ".parquet": "parquet", ".txt": "table"}
 
@@ -53,6 +57,15 @@ def full_advice(config: Config) -> str:
     return f" (now {free_space(config.warehouse, config.state)}; make room and run it again)"
 
 
+def unencodable(error: UnicodeEncodeError) -> str:
+    """What to say of a text that has no bytes: a statement's, which goes out as UTF-8, or rows' on another terminal."""
+    if error.encoding == "utf-8":
+        return "The statement is not UTF-8."
+    return (
+        f"The rows hold characters that {error.encoding} has not: set PYTHONIOENCODING=utf-8, or write them to a file."
+    )
+
+
 def choose_format(asked: str | None, output: str | None) -> str:
     """The format asked for, else that of the file's ending, else a table. Raises ConfigError."""
     if asked is None and output is not None:
@@ -68,7 +81,35 @@ def choose_format(asked: str | None, output: str | None) -> str:
 def write_rows(
     schema: pa.Schema, batches: Iterable[pa.RecordBatch], format: str, output: str | None, max_rows: int
 ) -> tuple[int, bool]:
-    """Write all rows (at most `max_rows` of a table, 0: all); how many, and whether there were more."""
+    """Write all rows (at most `max_rows` of a table, 0: all); how many, and whether there were more.
+
+    Raises ConfigError for what cannot be written, and whatever `batches` raises.
+    """
+    try:
+        return _write(schema, _apart(batches), format, output, max_rows)
+    except _NotFetchedError as error:
+        raise error.why from None
+
+
+class _NotFetchedError(Exception):
+    """Rows did not come, for another reason than that the file cannot take them."""
+
+    def __init__(self, why: OSError) -> None:
+        super().__init__(str(why))
+        self.why = why
+
+
+def _apart(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same batches; errors on their way are told apart from those of the file that takes them."""
+    try:
+        yield from batches
+    except OSError as error:
+        raise _NotFetchedError(error) from error
+
+
+def _write(
+    schema: pa.Schema, batches: Iterable[pa.RecordBatch], format: str, output: str | None, max_rows: int
+) -> tuple[int, bool]:
     if format == "parquet":
         assert output is not None
         return _write_parquet(schema, batches, Path(output)), False
@@ -76,25 +117,41 @@ def write_rows(
         if format not in FOR_EYES:
             return write_batches(schema, batches, format, target), False
         first, more = first_rows(batches, max_rows)
-        target.write((records if format == "vertical" else table)(schema, first))
+        target.writelines((records if format == "vertical" else table)(schema, first))
         return sum(batch.num_rows for batch in first), more
 
 
 def write_batches(schema: pa.Schema, batches: Iterable[pa.RecordBatch], format: str, target: Target) -> int:
     """Write all rows as csv or json; how many."""
-    return (_write_csv if format == "csv" else _write_json)(schema, batches, target)
+    return (_write_csv if format == "csv" else _write_json)(schema, _pieces(batches), target)
+
+
+def _pieces(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same rows, few enough at once that their values fit into memory as texts."""
+    for batch in batches:
+        while batch.num_rows:
+            part = _fitting(batch, _MOST_SHOWN, least=True)
+            yield part
+            batch = batch.slice(part.num_rows)
 
 
 @contextlib.contextmanager
 def _draft(output: Path) -> Iterator[Path]:
     draft: Path | None = None
     try:
-        if output.exists() and not output.is_file():  # the draft would take the place of a device or a pipe
+        old = output.stat().st_mode if output.exists() else None
+        if old is not None and not stat.S_ISREG(old):  # the draft would take the place of a device or a pipe
             raise ConfigError("output", f"{output} is no file")
         # Nobody knows its name before, so that no link waits there.
-        handle = os.open(made := output.with_name(f".{output.name[:200]}.{secrets.token_hex(8)}.part"), _NEW, 0o666)
+        made = output.with_name(f".{output.name[:200]}.{secrets.token_hex(8)}.part")
+        mode = 0o666 if old is None else old & 0o777
+        handle = os.open(made, _NEW, mode)
         draft = made
-        os.close(handle)
+        try:
+            if old is not None:
+                os.fchmod(handle, mode)  # whoever may not read what is replaced may not read this
+        finally:
+            os.close(handle)
         yield draft
         draft.replace(output)
     except ValueError as error:
@@ -155,16 +212,45 @@ def _write_json(schema: pa.Schema, batches: Iterable[pa.RecordBatch], target: Ta
 
 
 def first_rows(batches: Iterable[pa.RecordBatch], max_rows: int) -> tuple[list[pa.RecordBatch], bool]:
-    """At most `max_rows` rows (0: all), and whether there are more."""
+    """At most `max_rows` rows, and no more than are `_MOST_SHOWN` bytes, but one (0: all); and whether there are more."""
     first: list[pa.RecordBatch] = []
-    rows = 0
+    rows, room = 0, _MOST_SHOWN
     for batch in batches:
-        part = batch.slice(0, max_rows - rows) if max_rows else batch
-        first.append(part)
+        if not batch.num_rows:
+            continue
+        part = _fitting(batch.slice(0, max_rows - rows), room, rows == 0) if max_rows else batch
+        if part.num_rows:
+            first.append(part)
         rows += part.num_rows
+        room -= _size(part)
         if part.num_rows < batch.num_rows:
             return first, True
     return first, False
+
+
+def _fitting(batch: pa.RecordBatch, room: int, least: bool) -> pa.RecordBatch:
+    """As many of the first rows as have about `room` bytes; one at `least`."""
+    while batch.num_rows > least and (size := _size(batch)) > room:
+        batch = batch.slice(0, max(int(least), batch.num_rows * max(room, 0) // size))
+    return batch
+
+
+def _size(batch: pa.RecordBatch) -> int:
+    return sum(map(_size_of, batch.columns))
+
+
+def _size_of(values: pa.Array) -> int:
+    """About how many bytes values take as texts; also of those that have none in Arrow."""
+    type_ = values.type
+    if isinstance(values, pa.ExtensionArray):
+        return _size_of(values.storage)
+    if pa.types.is_map(type_):
+        values = pa.ListArray.from_arrays(values.offsets, values.values)
+    if isinstance(values, pa.ListArray | pa.LargeListArray | pa.FixedSizeListArray):
+        return _TEXT * len(values) + _size_of(values.flatten())
+    if pa.types.is_struct(type_):
+        return _TEXT * len(values) + sum(map(_size_of, values.flatten()))
+    return max(_TEXT * len(values), int(values.nbytes))
 
 
 def cell_texts(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> list[list[str]]:
@@ -176,28 +262,28 @@ def cell_texts(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> list[lis
     return columns
 
 
-def table(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> str:
+def table(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[str]:
     """Rows as lines of an aligned table."""
     return layout(schema, cell_texts(schema, batches))
 
 
-def records(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> str:
-    """Each row as a block with a line a value: for rows that are wider than a screen."""
-    names = [_one_line(name) for name in schema.names]
+def records(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[str]:
+    """Each row as a block with a line a value: for rows that are wider than a screen. Names are cut to `_WIDEST`."""
+    names = [name if len(name) <= _WIDEST else f"{name[: _WIDEST - 1]}…" for name in map(_one_line, schema.names)]
     width = max(map(len, names), default=0)
-    lines: list[str] = []
     for number, row in enumerate(zip(*cell_texts(schema, batches), strict=True), 1):
-        lines.append(f"-[ {number} ]".ljust(width + 2, "-"))
-        lines += [f"{name.ljust(width)}  {value}".rstrip() for name, value in zip(names, row, strict=True)]
-    return "".join(line + "\n" for line in lines)
+        yield f"-[ {number} ]".ljust(width + 2, "-") + "\n"
+        for name, value in zip(names, row, strict=True):
+            yield f"{name.ljust(width)}  {value}".rstrip() + "\n"
 
 
-def layout(schema: pa.Schema, columns: list[list[str]]) -> str:
-    """Texts of all cells as an aligned table, numbers to the right."""
+def layout(schema: pa.Schema, columns: list[list[str]]) -> Iterator[str]:
+    """Texts of all cells as the lines of an aligned table, numbers to the right."""
+    names = [_one_line(name) for name in schema.names]
     right = [is_number(field.type) for field in schema]
     widths = [
-        max(len(_one_line(name)), *map(len, cells)) if cells else len(_one_line(name))
-        for name, cells in zip(schema.names, columns, strict=True)
+        min(max(len(name), *map(len, cells)) if cells else len(name), _WIDEST)
+        for name, cells in zip(names, columns, strict=True)
     ]
 
     def line(cells: Iterable[str], align: bool = True) -> str:
@@ -207,8 +293,9 @@ def layout(schema: pa.Schema, columns: list[list[str]]) -> str:
         ]
         return "  ".join(parts).rstrip() + "\n"
 
-    head = line(_one_line(n) for n in schema.names) + line("-" * w for w in widths)
-    return head + "".join(line(cells) for cells in zip(*columns, strict=True))
+    yield line(names)
+    yield line("-" * w for w in widths)
+    yield from (line(cells) for cells in zip(*columns, strict=True))
 
 
 def is_number(type_: pa.DataType) -> bool:

@@ -179,7 +179,7 @@ def _table(columns: Sequence[tuple[str, pa.DataType]], rows: Sequence[Sequence[A
     """Print rows; a last column that is empty everywhere is left out."""
     kept = len(columns) - (all(row[-1] is None for row in rows) and columns[-1][1] == _TEXT)
     cells = [["" if row[i] is None else " ".join(str(row[i]).split()) for row in rows] for i in range(kept)]
-    print(layout(pa.schema(columns[:kept]), cells), end="")
+    print("".join(layout(pa.schema(columns[:kept]), cells)), end="")
 
 
 def _when(moment: datetime | None) -> str | None:

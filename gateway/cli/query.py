@@ -11,7 +11,7 @@ from pathlib import Path
 
 from gateway.cli.chart import chart
 from gateway.cli.embedded import embedded_config, embedded_gateway
-from gateway.cli.output import FOR_EYES, choose_format, first_rows, write_rows
+from gateway.cli.output import FOR_EYES, choose_format, first_rows, unencodable, write_rows
 from gateway.cli.progress import Progress
 from gateway.cli.settings import settings_flags
 from gateway.errors import ConfigError
@@ -56,8 +56,8 @@ def run(arguments: argparse.Namespace) -> int:
         except RemoteError as error:
             print(printable(str(error), keep="\n"), file=sys.stderr)
             return 1
-        except UnicodeEncodeError:
-            print("The statement is not UTF-8.", file=sys.stderr)
+        except UnicodeEncodeError as error:
+            print(unencodable(error), file=sys.stderr)
             return 1
         except OSError as error:
             print(printable(f"gateway: {url}: {error}"), file=sys.stderr)
@@ -69,11 +69,18 @@ def _session(client: Client) -> Iterator[Client]:
     """The session of one statement, whose outcome is what counts, not that of its end."""
     try:
         yield client
-    finally:
-        try:
-            client.close()
-        except (RemoteError, OSError) as error:
-            print(printable(f"The session was not closed: {error}", keep="\n"), file=sys.stderr)
+    except BaseException:  # Ctrl-C too: whoever has seen that it fails does not wait
+        with client.hurried():
+            _end(client)
+        raise
+    _end(client)
+
+
+def _end(client: Client) -> None:
+    try:
+        client.close()
+    except (RemoteError, OSError) as error:
+        print(printable(f"The session was not closed: {error}", keep="\n"), file=sys.stderr)
 
 
 def _drawn(arguments: argparse.Namespace) -> bool:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import http.server
 import io
 import random
+import struct
 import threading
+import time
+import tracemalloc
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import redirect_stderr
 from pathlib import Path
 from typing import Any
 
@@ -15,94 +17,14 @@ import lz4.frame
 import pyarrow as pa
 import pytest
 
-from gateway.cli import main
 from gateway.cli.shell import Shell, View
 from gateway.cli.shell.completion import Names
-from gateway.protocol import codec
-from gateway.protocol.client import Client, RemoteError
+from gateway.protocol.client import Client, HttpConnection, RemoteError
 from gateway.thrift_gen.TCLIService import ttypes
+from tests.attacks.hostile import EVIL, FORMS, OK, RAW, Screen, encoded, hostile, of_rows, query, saying, told
 from tests.live.processes import eventually
 
-EVIL = "\x1b]0;evil\x07\x1b[2J\u202eabc\r\n\x9b31m"
-RAW = frozenset("\x1b\x07\r\u202e\x9b")
 END = 2**63 - 1
-OK = ttypes.TStatus(statusCode=0)
-FORMS = (["--format", "table"], ["--format", "csv"], ["--format", "json"], ["--format", "vertical"], ["--chart"])
-Answers = Callable[[str, bytes], bytes]
-
-
-@contextmanager
-def hostile(answer: Answers) -> Iterator[str]:
-    """The URL of a server that answers calls, each by its method's name and its body, with whole answers of HTTP."""
-
-    class Handler(http.server.BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def log_message(self, format: str, *args: Any) -> None:
-            pass
-
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["content-length"]))
-            self.wfile.write(answer(codec.method_of(body) or "", body))
-
-    class Hostile(http.server.ThreadingHTTPServer):
-        def handle_error(self, request: Any, client_address: Any) -> None:
-            """Nothing: a client that hangs up on it is what is wanted."""
-
-    server = Hostile(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        server.server_close()
-
-
-def told(body: bytes) -> bytes:
-    return b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)
-
-
-def of_rows(rows: pa.Table, compress: Callable[[bytes], bytes] | None = None) -> dict[str, Any]:
-    """What a gateway answers to a statement with such rows."""
-    own = ttypes.THandleIdentifier(guid=b"g" * 16, secret=b"s" * 16)
-    pack = compress or bytes
-    batches = [ttypes.TSparkArrowBatch(pack(b.serialize().to_pybytes()), b.num_rows) for b in rows.to_batches()]
-    return {
-        "OpenSession": ttypes.TOpenSessionResp(OK, 0xA509, ttypes.TSessionHandle(own)),
-        "ExecuteStatement": ttypes.TExecuteStatementResp(OK, ttypes.TOperationHandle(own, 0, True)),
-        "GetOperationStatus": ttypes.TGetOperationStatusResp(OK, ttypes.TOperationState.FINISHED_STATE),
-        "GetResultSetMetadata": ttypes.TGetResultSetMetadataResp(
-            OK, lz4Compressed=compress is not None, arrowSchema=rows.schema.serialize().to_pybytes()
-        ),
-        "FetchResults": ttypes.TFetchResultsResp(OK, False, ttypes.TRowSet(0, [], arrowBatches=batches)),
-        "CloseOperation": ttypes.TCloseOperationResp(OK),
-        "CancelOperation": ttypes.TCancelOperationResp(OK),
-        "CloseSession": ttypes.TCloseSessionResp(OK),
-    }
-
-
-def encoded(answers: dict[str, Any]) -> dict[str, bytes]:
-    found = {method: codec.encode_reply_parts(method, 0, value) for method, value in answers.items()}
-    return {method: parts if isinstance(parts, bytes) else b"".join(parts) for method, parts in found.items()}
-
-
-def saying(answers: dict[str, Any]) -> Answers:
-    bodies = encoded(answers)
-    return lambda method, body: told(bodies[method])
-
-
-class Screen(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
-def query(url: str, *form: str) -> tuple[int, str]:
-    """The exit code of a command, and all that a terminal gets of it."""
-    screen = Screen()
-    with redirect_stdout(screen), redirect_stderr(screen):
-        code = main(["query", "--url", url, *form, "SELECT 1"])
-    assert not RAW & set(screen.getvalue())
-    return code, screen.getvalue()
 
 
 def deep() -> pa.Array:
@@ -171,6 +93,196 @@ def test_answers_that_are_none(kind: str) -> None:
     with hostile(lambda method, body: HEADS[kind]) as url:
         code, shown = query(url)
     assert code == 1 and 1 <= shown.count("\n") <= 4
+
+
+BAD = "abc\xff\xfeh".encode("latin-1")
+UNTEXTS: dict[str, Callable[[], pa.Table]] = {
+    "name": lambda: pa.table({"abcdeh": [1]}),
+    "field": lambda: pa.table({"a": [{"abcdeh": 1}]}),
+    "field in a list of maps": lambda: pa.table(
+        {"a": pa.array([], pa.list_(pa.map_(pa.int8(), pa.struct({"abcdeh": pa.int8()}))))}
+    ),
+    "zone": lambda: pa.table({"a": pa.array([0], pa.timestamp("us", "abcdeh"))}),
+}
+
+
+@pytest.mark.parametrize("kind", UNTEXTS)
+def test_names_that_are_no_texts(kind: str, tmp_path: Path) -> None:
+    answers = of_rows(UNTEXTS[kind]())
+    schema = answers["GetResultSetMetadata"].arrowSchema
+    answers["GetResultSetMetadata"].arrowSchema = schema.replace(b"abcdeh", BAD)
+    assert BAD in answers["GetResultSetMetadata"].arrowSchema
+    screen = Screen()
+    with hostile(saying(answers)) as url:
+        for form in (*FORMS, ["-o", str(tmp_path / "x.parquet")]):
+            code, shown = query(url, *form)
+            assert code == 1 and shown.startswith("The answer cannot be read") and shown.count("\n") == 1
+        with redirect_stderr(screen):
+            shell = Shell(lambda: Client(url).open(), View(timing=False, progress=False, pager=False), screen)
+            shell.run("SELECT 1;")
+            shell.close()
+    assert list(tmp_path.iterdir()) == [] and shell.failed
+
+
+@pytest.mark.parametrize("method", of_rows(pa.table({"a": [1]})))
+def test_answers_to_other_calls_than_were_made(method: str) -> None:
+    bodies = encoded(of_rows(pa.table({"a": [1]})))
+    other = "CloseSession" if method != "CloseSession" else "CloseOperation"
+    with hostile(lambda asked, body: told(bodies[other if asked == method else asked])) as url:
+        code, shown = query(url)
+    if method == "CancelOperation":  # nobody cancels
+        assert (code, shown) == (0, "a\n-\n1\n")
+        return
+    assert code == (0 if method == "CloseSession" else 1)
+    assert f"(ValueError: to {other} where {method} was asked)" in shown
+
+
+def test_a_wrong_answer_does_not_end_the_search_for_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended: list[Any] = []
+    monkeypatch.setattr(threading, "excepthook", ended.append)
+    bodies = encoded(of_rows(pa.table({"a": [1]})))
+    asked: list[str] = []
+
+    def answer(method: str, body: bytes) -> bytes:
+        asked.append(method)
+        return told(bodies["CloseSession"])
+
+    with hostile(answer) as url:
+        names = Names(lambda: Client(url).open())
+        names.start()
+        eventually(lambda: asked, 20)
+        names.changed()
+        eventually(lambda: len(asked) > 1, 20)
+        names.close()
+    assert ended == []
+
+
+def packed(rows: pa.RecordBatch, codec_name: str) -> bytes:
+    """The batch as a message whose buffers Arrow itself has compressed."""
+    sink = io.BytesIO()
+    with pa.ipc.new_stream(sink, rows.schema, options=pa.ipc.IpcWriteOptions(compression=codec_name)) as writer:
+        writer.write_batch(rows)
+    messages = list(pa.ipc.MessageReader.open_stream(sink.getvalue()))
+    found: bytes = messages[-1].serialize().to_pybytes()
+    return found
+
+
+@pytest.mark.parametrize("codec_name", ["zstd", "lz4"])
+def test_rows_that_arrow_itself_would_unpack(codec_name: str) -> None:
+    rows = pa.table({"a": ["x" * 100_000]})
+    answers = of_rows(rows)
+    message = packed(rows.to_batches()[0], codec_name)
+    assert len(message) < 2000
+    answers["FetchResults"].results.arrowBatches[0].batch = message
+    with hostile(saying(answers)) as url:
+        assert query(url) == (1, "The answer cannot be read (ValueError: rows that are packed once more).\n")
+
+
+MANY = 1 << 24
+AMPLE: dict[str, Callable[[], pa.Array]] = {
+    "list of nulls": lambda: pa.ListArray.from_arrays(pa.array([0, MANY], pa.int32()), pa.nulls(MANY)),
+    "fixed list of nulls": lambda: pa.FixedSizeListArray.from_arrays(pa.nulls(2**31 - 1), 2**31 - 1),
+    "list of no bytes": lambda: pa.ListArray.from_arrays(
+        pa.array([0, MANY], pa.int32()), pa.Array.from_buffers(pa.binary(0), MANY, [None, pa.py_buffer(b"")])
+    ),
+    "list of empty structs": lambda: pa.ListArray.from_arrays(
+        pa.array([0, MANY], pa.int32()), pa.Array.from_buffers(pa.struct([]), MANY, [None])
+    ),
+    "views": lambda: pa.array(["x" * 100], pa.string_view()),
+    "runs": lambda: pa.RunEndEncodedArray.from_arrays([20_000], ["x"]),
+    "lists of bits": lambda: pa.ListArray.from_arrays(
+        pa.array([0, 5 * MANY], pa.int32()),
+        pa.Array.from_buffers(pa.bool_(), 5 * MANY, [None, pa.py_buffer(bytes(MANY))]),
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", AMPLE)
+def test_few_bytes_of_many_values(kind: str) -> None:
+    with hostile(saying(of_rows(pa.table({"a": AMPLE[kind]()}), lz4.frame.compress))) as url:
+        for form in (["--format", "table"], ["--format", "json"]):
+            code, shown = query(url, *form)
+            assert code == 1 and shown.startswith("The answer cannot be read (ValueError: ") and shown.count("\n") == 1
+
+
+def test_columns_that_share_their_bytes() -> None:
+    """Many columns of one buffer would be a large table of a small answer."""
+    answers = of_rows(pa.table({name: [name * 200] for name in "abcd"}))
+    batch = answers["FetchResults"].results.arrowBatches[0]
+    texts = [struct.pack("<qq", place, 200) for place in range(2000)]  # offset and length of a column's texts
+    (first, *others) = [place for place in texts if place in batch.batch]
+    shared = struct.pack("<qq", struct.unpack("<qq", first)[0], 600)
+    for place in (first, *others):
+        batch.batch = batch.batch.replace(place, shared)
+    assert len(others) == 3 and len(pa.ipc.read_message(batch.batch).body) < 4 * 600
+    with hostile(saying(answers)) as url:
+        assert query(url) == (1, "The answer cannot be read (ValueError: columns that overlap).\n")
+
+
+def test_rows_with_more_bytes_than_their_columns() -> None:
+    answers = of_rows(pa.table({"a": [1]}))
+    answers["FetchResults"].results.arrowBatches[0].batch += bytes(5000)
+    with hostile(saying(answers)) as url:
+        assert query(url) == (1, "The answer cannot be read (ValueError: more than the rows).\n")
+
+
+def test_other_rows_than_are_told() -> None:
+    answers = of_rows(pa.table({"a": [1]}))
+    answers["FetchResults"].results.arrowBatches[0].rowCount = 2
+    with hostile(saying(answers)) as url:
+        assert "1 rows where 2 were told" in query(url)[1]
+
+
+def test_empty_structs_without_end() -> None:
+    count = 2_000_000
+    bodies = encoded(of_rows(pa.table({"a": [1]})))
+    rows = ttypes.TRowSet(0, [], arrowBatches=[ttypes.TSparkArrowBatch(None, None)])
+    page = encoded({"FetchResults": ttypes.TFetchResultsResp(OK, False, rows)})["FetchResults"]
+    head = struct.Struct(">bI")
+    before, after = page.rsplit(head.pack(12, 1), 1)
+    bodies["FetchResults"] = before + head.pack(12, count) + bytes(count) + after[1:]
+    with hostile(lambda method, body: told(bodies[method])) as url:
+        assert query(url) == (1, "The answer cannot be read (MalformedError: too many elements).\n")
+
+
+@pytest.mark.parametrize("status", [b"200 OK", b"401 x"])
+def test_room_is_made_for_what_comes(status: bytes) -> None:
+    """Not for what is declared: 2 GiB here."""
+    with hostile(lambda method, body: b"HTTP/1.1 %b\r\nContent-Length: %d\r\n\r\nabc" % (status, 1 << 31)) as url:
+        server = HttpConnection(url, timeout=0.2)
+        tracemalloc.start()
+        with pytest.raises(TimeoutError):
+            server.post(b"")
+        assert tracemalloc.get_traced_memory()[1] < 8 << 20
+        tracemalloc.stop()
+
+
+def test_of_a_long_refusal_the_first_words_are_read() -> None:
+    with hostile(lambda method, body: b"HTTP/1.1 500 x\r\nContent-Length: 99999999\r\n\r\n" + b"x" * 99_999_999) as url:
+        code, shown = query(url)
+    assert code == 1 and shown == f"HTTP 500: {'x' * 500}\n"
+
+
+def test_large_answers_are_whole() -> None:
+    text = random.Random(3).randbytes(3_000_000).hex()
+    with hostile(saying(of_rows(pa.table({"a": [text]})))) as url:
+        assert query(url, "--format", "csv") == (0, f"a\n{text}\n")
+
+
+@pytest.mark.parametrize("head", [b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\n"])
+def test_answers_that_trickle_have_an_end(head: bytes) -> None:
+    def answer(method: str, body: bytes) -> Iterator[bytes]:
+        yield head
+        for _ in range(100):
+            time.sleep(0.05)
+            yield b"a"
+
+    with hostile(answer) as url:
+        server = HttpConnection(url, timeout=0.4)
+        start = time.monotonic()
+        with pytest.raises(TimeoutError, match="too slowly"):
+            server.post(b"")
+        assert time.monotonic() - start < 3
 
 
 def test_rows_that_unpack_to_more_than_there_may_be() -> None:

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 
 from gateway.cli.shell.shortcuts import SHORTCUTS
+from gateway.observability import printable
 from gateway.protocol.client import Client, RemoteError
 from gateway.sqltypes import quote_if_needed, quoted_text
 
@@ -29,6 +30,7 @@ Table = tuple[str, str, str]
 _TABLES = "SELECT table_catalog, table_schema, table_name FROM system.information_schema.tables"
 _COLUMNS = "SELECT column_name FROM system.information_schema.columns"
 _PATIENCE = 0.5  # seconds that Tab waits for columns that were not asked for yet
+_LONGEST = 1000  # characters of what is offered; what a terminal would obey is not offered at all
 _MOST_ASKED = 8  # tables whose columns are asked for at once
 
 
@@ -111,7 +113,7 @@ class Names:
         tables = last[0] in _BEFORE_TABLES or (head.lstrip().startswith("\\") and bool(head.strip()))
         seen: set[str] = set()
         for name in self._fitting(word, before, place, tables):
-            if name not in seen:
+            if name not in seen and len(name) <= _LONGEST and printable(name) == name:
                 seen.add(name)
                 yield name, -len(word)
 

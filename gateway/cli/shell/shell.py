@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import os
 import shlex
 import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TextIO
 
 import pyarrow as pa
 
 from gateway.cli.chart import chart
-from gateway.cli.output import FOR_EYES, Shown, choose_format, first_rows, records, table, write_batches, write_rows
+from gateway.cli.output import (
+    FOR_EYES,
+    Shown,
+    choose_format,
+    first_rows,
+    records,
+    table,
+    unencodable,
+    write_batches,
+    write_rows,
+)
 from gateway.cli.progress import Progress
 from gateway.cli.shell.entry import entries, is_shortcut
 from gateway.cli.shell.shortcuts import run_shortcut
@@ -55,13 +67,15 @@ class Shell:
         self._changed = changed
         self._kept: tuple[pa.Schema, list[pa.RecordBatch]] | None = None
         self._file: str | None = None
+        self._canceled = False
         self._client = connected()
         self._look_where()
 
     def close(self) -> None:
-        """End the session."""
+        """End the session; if the last statement was canceled, nobody waits long for that."""
         try:
-            self._client.close()
+            with self._client.hurried() if self._canceled else contextlib.nullcontext():
+                self._client.close()
         except (RemoteError, OSError) as error:
             self.say(f"The session was not closed: {error}")
 
@@ -80,6 +94,7 @@ class Shell:
         except ConfigError as error:
             self._fail(error.message)
         except KeyboardInterrupt:
+            self._canceled = True
             self._fail("Canceled.")
 
     def run_file(self, name: str) -> None:
@@ -129,14 +144,15 @@ class Shell:
         start = time.monotonic()
         try:
             remark = self._ran(text, vertical)
+            self._canceled = False
         except RemoteError as error:
             self._fail(str(error))
             return
         except OSError as error:
             self._fail(f"{error} (\\c connects anew)")
             return
-        except UnicodeEncodeError:
-            self._fail("The statement is not UTF-8.")
+        except UnicodeEncodeError as error:
+            self._fail(unencodable(error))
             return
         word = text.split(None, 1)[0].upper() if text.strip() else ""
         if self.view.timing or self._out.isatty():
@@ -171,27 +187,36 @@ class Shell:
         batches, more = first_rows(progress.fetching(result.batches()), self.view.max_rows)
         self._kept = (schema, batches)
         if schema.names:
-            self._page(self._laid_out(schema, batches, vertical))
+            self._page(*self._laid_out(schema, batches, vertical))
         return _counted(sum(batch.num_rows for batch in batches), more)
 
-    def _laid_out(self, schema: pa.Schema, batches: list[pa.RecordBatch], vertical: bool) -> str:
+    def _laid_out(self, schema: pa.Schema, batches: list[pa.RecordBatch], vertical: bool) -> tuple[Iterable[str], int]:
+        """Lines, and how many they are."""
+        rows = sum(batch.num_rows for batch in batches)
         if vertical or self.view.vertical == "on":
-            return records(schema, batches)
-        text = table(schema, batches)
+            return records(schema, batches), rows * (len(schema) + 1)
+        lines = table(schema, batches)
+        head = next(lines)
         narrow = self.view.vertical == "off" or not self._out.isatty()
-        if narrow or len(text.partition("\n")[0]) <= shutil.get_terminal_size().columns:
-            return text
-        return records(schema, batches)
+        if narrow or len(head) - 1 <= shutil.get_terminal_size().columns:
+            return itertools.chain((head,), lines), rows + 2
+        return records(schema, batches), rows * (len(schema) + 1)
 
     def _target(self) -> TextIO | Shown:
         return Shown(self._out) if self._out.isatty() else self._out
 
-    def _page(self, text: str) -> None:
-        lines = text.count("\n")
-        if not (self.view.pager and self._out.isatty() and lines >= shutil.get_terminal_size().lines):
-            self._out.write(text)
+    def _page(self, lines: Iterable[str], count: int) -> None:
+        pager = self._pager() if count >= shutil.get_terminal_size().lines else None
+        if pager is None:
+            self._out.writelines(lines)
             self._out.flush()
-            return
+        else:
+            _through(pager, lines)
+
+    def _pager(self) -> list[str] | None:
+        """The words of the command that shows many lines, if there is one. Raises ConfigError."""
+        if not (self.view.pager and self._out.isatty()):
+            return None
         asked = os.environ.get("PAGER")
         for command in (asked,) if asked else _PAGERS:
             try:
@@ -201,10 +226,8 @@ class Shell:
                     "pager", f"$PAGER cannot be read: {error}; \\pager off shows rows without it"
                 ) from error
             if words and shutil.which(words[0]):
-                subprocess.run(words, input=text, text=True, check=False, env={**os.environ, "LESSSECURE": "1"})
-                return
-        self._out.write(text)
-        self._out.flush()
+                return words
+        return None
 
     def _look_where(self) -> None:
         try:
@@ -220,6 +243,22 @@ class Shell:
     def _fail(self, text: str) -> None:
         self.failed = True
         self.say(text)
+
+
+def _through(pager: list[str], lines: Iterable[str]) -> None:
+    """Show lines by another program, which may have enough before their end."""
+    environment = {**os.environ, "LESSSECURE": "1"}
+    with subprocess.Popen(pager, stdin=subprocess.PIPE, text=True, env=environment) as running:
+        assert running.stdin is not None
+        try:
+            with contextlib.suppress(BrokenPipeError):
+                running.stdin.writelines(lines)
+            with contextlib.suppress(BrokenPipeError):
+                running.stdin.close()
+            running.wait()
+        except BaseException:
+            running.kill()
+            raise
 
 
 def _counted(rows: int, more: bool) -> str:

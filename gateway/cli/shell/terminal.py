@@ -19,6 +19,7 @@ from gateway.protocol.client import Client
 if TYPE_CHECKING:
     from prompt_toolkit import PromptSession
 
+_LONGEST_PLACE = 200  # characters of it that are shown
 _WELCOME = "\\? lists shortcuts, statements end with ;, Ctrl-D leaves."
 
 
@@ -76,7 +77,7 @@ def run_prompt(connected: Callable[[], Client], view: View, history: Path, **io:
         shell.say(_WELCOME)
         while not shell.left:
             try:
-                text = session.prompt(f"{shell.place}> ")
+                text = session.prompt(f"{_short(shell.place)}> ")
             except KeyboardInterrupt:
                 continue
             except EOFError:
@@ -87,3 +88,7 @@ def run_prompt(connected: Callable[[], Client], view: View, history: Path, **io:
         names.close()
         shell.close()
     return 0
+
+
+def _short(place: str) -> str:
+    return place if len(place) <= _LONGEST_PLACE else f"{place[: _LONGEST_PLACE - 1]}…"

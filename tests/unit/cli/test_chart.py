@@ -39,6 +39,12 @@ def test_a_bar_for_each_number() -> None:
     assert [line.split()[0] for line in bars] == ["Oslo", "m", "Rom", "m"]
 
 
+@pytest.mark.parametrize("largest", [5e-324, 1e-310, 1.7e308])
+def test_bars_of_the_smallest_and_largest_numbers(largest: float) -> None:
+    _, first, second, third = drawn({"x": ["a", "b", "c"], "n": [largest, -largest, 0.0]})
+    assert first.count("█") == second.count("█") > 10 and third.count("█") == 0
+
+
 def test_no_more_than_forty_bars() -> None:
     lines = drawn({"city": [f"c{i}" for i in range(100)], "n": list(range(100))})
     assert len(lines) == 42 and lines[-1] == "(40 of 100 rows drawn)"
@@ -67,6 +73,8 @@ def test_one_number_alone_goes_over_its_rows() -> None:
         ({"city": ["Oslo"]}, "auto", "no number"),
         ({"n": pa.array([], pa.int32())}, "auto", "no rows"),
         ({"n": [1]}, "cake", "not cake"),
+        ({"x": [1, 2], "n": [1e308, -1e308]}, "line", "beyond 1e\\+300"),
+        ({"x": [1e308, 2.0], "n": [1, 2]}, "scatter", "beyond 1e\\+300"),
     ],
 )
 def test_refused(columns: dict[str, Any], kind: str, message: str) -> None:
