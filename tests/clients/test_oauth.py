@@ -178,20 +178,24 @@ def test_what_was_begun_with_a_token_that_is_taken_away_ends(tmp_path: Path) -> 
         with urllib.request.urlopen(request, timeout=60) as answer:
             return json.load(answer)
 
-    def begun(name: str) -> tuple[str, str, str]:
-        """A statement that runs, a link to rows, a link that puts a file."""
-        token = f"dapi-{name}"
-        endless = "SELECT count(*) FROM range(4000000) a CROSS JOIN range(4000000) b WHERE a.id * b.id % 7 = 1"
-        running = call(token, "POST", "statements", {"statement": endless, "wait_timeout": "0s"})["statement_id"]
+    def links(name: str) -> tuple[str, str]:
+        """One to rows, and one that puts a file."""
         linked = {
             "statement": "SELECT id FROM range(100000)",
             "disposition": "EXTERNAL_LINKS",
             "format": "ARROW_STREAM",
         }
-        link = call(token, "POST", "statements", linked)["result"]["external_links"][0]["external_link"]
-        with Client(server.thrift_url, user="token", password=token).open() as client:
+        rows = call(f"dapi-{name}", "POST", "statements", linked)["result"]["external_links"][0]["external_link"]
+        with Client(server.thrift_url, user="token", password=f"dapi-{name}").open() as client:
             put = client.execute(f"PUT 'x' INTO '/Volumes/main/default/v/{name}' OVERWRITE").table()
-        return running, link, str(put.column("presignedUrl")[0].as_py())
+        return rows, str(put.column("presignedUrl")[0].as_py())
+
+    def begun(name: str) -> str:
+        """A statement that runs for ever."""
+        endless = "SELECT count(*) FROM range(4000000) a CROSS JOIN range(4000000) b WHERE a.id * b.id % 7 = 1"
+        return str(
+            call(f"dapi-{name}", "POST", "statements", {"statement": endless, "wait_timeout": "0s"})["statement_id"]
+        )
 
     def followed(method: str, link: str) -> int:
         request = urllib.request.Request(link, b"x" if method == "PUT" else None, method=method)
@@ -203,16 +207,16 @@ def test_what_was_begun_with_a_token_that_is_taken_away_ends(tmp_path: Path) -> 
 
     try:
         call("dapi-ann", "POST", "statements", {"statement": "CREATE VOLUME main.default.v"})
-        anns, bobs = begun("ann"), begun("bob")
-        assert [followed(m, bobs[k]) for m, k in (("GET", 1), ("PUT", 2))] == [200, 200]
+        anns, bobs = links("ann"), links("bob")
+        running, lost_one = begun("ann"), begun("bob")
+        assert [followed("GET", bobs[0]), followed("PUT", bobs[1])] == [200, 200]
         file.write_text(kept + "\n")
         server.process.send_signal(signal.SIGHUP)
         eventually(lambda: "token file read again" in server.log.read_text(), 10)
-        assert [followed(m, bobs[k]) for m, k in (("GET", 1), ("PUT", 2))] == [404, 403]
-        assert [followed(m, anns[k]) for m, k in (("GET", 1), ("PUT", 2))] == [200, 200]
-        states = {q["query_id"]: q["status"] for q in call("dapi-ann", "GET", "history/queries?max_results=50")["res"]}
-        assert call("dapi-ann", "GET", f"statements/{anns[0]}")["status"]["state"] == "RUNNING", states
-        eventually(lambda: f"statement_id={bobs[0]}" in server.log.read_text(), 10)
-        call("dapi-ann", "POST", f"statements/{anns[0]}/cancel")
+        assert [followed("GET", bobs[0]), followed("PUT", bobs[1])] == [404, 403]
+        assert [followed("GET", anns[0]), followed("PUT", anns[1])] == [200, 200]
+        eventually(lambda: f"statement_id={lost_one}" in server.log.read_text(), 10)  # it has ended
+        assert call("dapi-ann", "GET", f"statements/{running}")["status"]["state"] == "RUNNING"
+        call("dapi-ann", "POST", f"statements/{running}/cancel")
     finally:
         assert server.stop() == 0
