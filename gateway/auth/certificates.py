@@ -148,6 +148,6 @@ def _library() -> tuple[Any, Any]:
         from cryptography.hazmat.primitives import serialization
     except ImportError as error:
         raise ConfigError(
-            "certificate", "the package cryptography is needed to make certificates: pip install 'gateway[certificate]'"
+            "certificate", "the package cryptography is needed to make certificates: pip install '.[certificate]'"
         ) from error
     return x509, serialization

@@ -109,7 +109,7 @@ def _plotext() -> Any:
     try:
         import plotext
     except ImportError:
-        raise ConfigError("chart", "charts need the package plotext: pip install 'gateway[prompt]'") from None
+        raise ConfigError("chart", "charts need the package plotext: pip install '.[prompt]'") from None
     return plotext
 
 

@@ -421,7 +421,7 @@ def _check(config: Config) -> None:
         raise ConfigError("admins", "has no effect with auth 'none': everybody sees everything")
     _check_tls(config)
     if config.result_bucket is not None and importlib.util.find_spec("obstore") is None:
-        raise ConfigError("result-bucket", "needs the package obstore: pip install 'gateway[bucket]'")
+        raise ConfigError("result-bucket", "needs the package obstore: pip install '.[bucket]'")
     for name, given in (("spark-jars", config.spark_jars), ("spark-properties", config.spark_properties)):
         if given is not None and config.spark is None:
             raise ConfigError(name, "has no effect without --spark")

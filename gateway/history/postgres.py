@@ -49,7 +49,7 @@ SILENCE = Silence()  # of all databases
 def problem_of(url: DatabaseUrl) -> str | None:
     """Why a database can never be used as it is named on this machine; whether it answers is another matter."""
     if importlib.util.find_spec("psycopg") is None:
-        return f"PostgreSQL needs the package psycopg: pip install 'gateway[{EXTRA}]'"
+        return f"PostgreSQL needs the package psycopg: pip install '.[{EXTRA}]'"
     import psycopg
 
     try:

@@ -131,8 +131,8 @@ def _is_place(host: str) -> bool:
 def _check_head(scope: Scope) -> None:
     """Raise RefusalError for what a proxy before this server may have read in another way.
 
-    Versions that are none of HTTP/1 (RFC 9112, 2.3), chunks in 1.0 (6.1), no Host in 1.1 (3.2), headers that say twice who
-    calls, or whom.
+    Versions that are none of HTTP/1 (RFC 9112, 2.3), chunks in 1.0 and other codings (6.1), no Host in 1.1 (3.2), headers that
+    say twice who calls, or whom.
     """
     version, names = scope["http_version"], {name for name, _ in scope["headers"]}
     if version not in ("1.0", "1.1"):
@@ -141,10 +141,18 @@ def _check_head(scope: Scope) -> None:
         raise RefusalError(400, "MALFORMED_REQUEST", "HTTP/1.0 has no Transfer-Encoding.", close=True)
     if version == "1.1" and b"host" not in names:
         raise RefusalError(400, "MALFORMED_REQUEST", "HTTP/1.1 asks for a Host header.", close=True)
+    codings = [value.strip().lower() for name, value in scope["headers"] if name == b"transfer-encoding"]
+    if any(value != b"chunked" for value in codings):
+        raise RefusalError(501, "MALFORMED_REQUEST", "No Transfer-Encoding but chunked is known here.", close=True)
     for name in _SINGLE:
         if sum(found == name for found, _ in scope["headers"]) > 1:
             text = f"The header {name.decode()} is there twice."
             raise RefusalError(400, "MALFORMED_REQUEST", text, close=True)
+
+
+def _speaks_thrift(scope: Scope) -> bool:
+    """Whether a client of Thrift has come to another path, by a slip."""
+    return b"x-thrift" in dict(scope["headers"]).get(b"content-type", b"")
 
 
 def _below(prefix: str) -> Callable[[str], bool]:
@@ -227,7 +235,9 @@ class HttpApp:
             headers = refusal.headers + (((b"connection", b"close"),) if refusal.close else ())
             if route == "console":
                 headers += HEADERS
-            if route == "thrift":  # the Python, Go and C# clients show this header, none reads the body
+            if route == "thrift" or _speaks_thrift(
+                scope
+            ):  # Python, Go and C# show this header, and none reads the body
                 headers += ((b"x-thriftserver-error-message", refusal.message.encode("ascii", "replace")),)
         except ClientGoneError:
             return

@@ -83,9 +83,13 @@ class Negotiation:
         if status not in (Status.OK, Status.COMPLETE):
             raise NegotiationError(Status.ERROR, f"The credentials came with status {status}.")
         try:
-            _, user, password = payload.decode().split("\0")
+            acting_for, user, password = payload.decode().split("\0")
         except ValueError:
             raise NegotiationError(Status.BAD, "The credentials of SASL PLAIN are malformed.") from None
+        if acting_for not in ("", user):
+            raise NegotiationError(
+                Status.BAD, "Nobody acts for another user here (SASL PLAIN's authorization identity)."
+            )
         basic = base64.b64encode(f"{user}:{password}".encode()).decode()
         try:
             return self._authenticator.authenticate({"authorization": f"Basic {basic}"})

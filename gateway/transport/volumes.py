@@ -100,6 +100,10 @@ class VolumeDoor:
         headers = headers_of(scope)
         if headers.get("content-encoding", "identity").strip().lower() not in ("", "identity"):
             raise RefusalError(415, "UNSUPPORTED_MEDIA_TYPE", "Content-Encoding is not accepted.", close=True)
+        if "content-range" in headers:  # RFC 9110, 14.5
+            raise RefusalError(
+                400, "BAD_REQUEST", "A file is put as a whole: Content-Range is not accepted.", close=True
+            )
         declared = headers.get("content-length", "")
         if declared.isascii() and declared.isdecimal() and int(declared[:20]) > self._limit:
             await drain(receive, _DRAINED)

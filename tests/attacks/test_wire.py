@@ -108,6 +108,7 @@ def test_a_body_is_never_taken_for_a_request(server: Server) -> None:
         (b"GET /healthz HTTP/1.1\r\n", b"400"),
         (b"GET /healthz HTTP/1.0\r\nTransfer-Encoding: chunked\r\n", b"400"),
         (b"GET /healthz HTTP/1.0\r\n", b"200"),
+        (b"GET /healthz HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip, chunked\r\n", b"501"),
     ],
 )
 def test_what_a_proxy_may_read_otherwise_is_refused(server: Server, head: bytes, status: bytes) -> None:

@@ -168,6 +168,16 @@ def test_kerberos_is_refused_in_words_that_the_client_shows(tcp_server: Server) 
     assert b"'GSSAPI' is not supported: use PLAIN" in answer
 
 
+def test_nobody_acts_for_another_user(tcp_server: Server) -> None:
+    from gateway.transport.sasl import Status, message
+    from tests.attacks.test_tcp import send
+
+    for acting_for, said in ((b"", Status.COMPLETE), (b"me", Status.COMPLETE), (b"you", Status.BAD)):
+        asked = message(Status.START, b"PLAIN") + message(Status.COMPLETE, acting_for + b"\0me\0x")
+        answer = send(tcp_server, asked)
+        assert answer[0] == said, acting_for
+
+
 def test_a_session_ends_with_its_connection(tcp_server: Server) -> None:
     """Hive's servers do so; what it runs ends too, and its slots are free again."""
     clients = [tcp_client(tcp_server, "leaver").open() for _ in range(4)]

@@ -83,6 +83,13 @@ def test_a_stream_is_put(staging: Any, volume: str, tmp_path: Path) -> None:
     assert (tmp_path / "s.txt").read_bytes() == b"streamed"
 
 
+def test_a_part_is_no_file(server: Server, volume: str) -> None:
+    with Client(server.thrift_url).open() as client:
+        place = link(client, f"PUT 'f' INTO '{volume}/part'")
+        assert asked(server, "PUT", place, b"abc", **{"Content-Range": "bytes 0-2/10"})[0] == 400
+        assert client.execute(f"LIST '{volume}'").table().num_rows == 0
+
+
 def test_files_are_listed(server: Server, volume: str) -> None:
     with Client(server.thrift_url).open() as client:
         assert client.execute(f"LIST '{volume}'").table().num_rows == 0

@@ -27,7 +27,7 @@ def problem() -> str | None:
     try:
         import psycopg  # noqa: F401
     except ImportError:
-        return "no psycopg: pip install 'gateway[postgresql]'"
+        return "no psycopg: pip install '.[postgresql]'"
     return None
 
 

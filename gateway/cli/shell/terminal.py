@@ -32,7 +32,7 @@ def prompt_session(shell: Shell, names: Names, history: Path, **io: Any) -> Prom
         from prompt_toolkit.history import FileHistory
         from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
     except ImportError:
-        raise ConfigError("prompt", "it needs the package prompt_toolkit: pip install 'gateway[prompt]'") from None
+        raise ConfigError("prompt", "it needs the package prompt_toolkit: pip install '.[prompt]'") from None
 
     class Offered(Completer):
         def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:

@@ -553,4 +553,4 @@ def test_what_the_driver_does_not_take_is_said_at_once(monkeypatch: pytest.Monke
     assert problem is not None and "secret" not in problem
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     problem = problem_of(DatabaseUrl("postgresql://a:secret@h/d"))
-    assert problem == "PostgreSQL needs the package psycopg: pip install 'gateway[postgresql]'"
+    assert problem == "PostgreSQL needs the package psycopg: pip install '.[postgresql]'"
