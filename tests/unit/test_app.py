@@ -162,6 +162,6 @@ def test_every_metric_that_is_used_is_declared_with_its_labels() -> None:
 def test_a_history_whose_driver_is_missing_is_said_by_name(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     url = DatabaseUrl("postgresql://ann:secret@127.0.0.1/h")
-    with pytest.raises(ConfigError, match=r"psycopg: pip install 'gateway\[postgresql\]'") as caught:
+    with pytest.raises(ConfigError, match=r"psycopg: pip install '\.\[postgresql\]'") as caught:
         Gateway(replace(config, history=url), FakeHandler).start()
     assert caught.value.setting == "history" and "secret" not in str(caught.value) + repr(replace(config, history=url))
