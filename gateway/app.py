@@ -429,6 +429,7 @@ def _of_history(recorder: Recorder[Record]) -> dict[str, Any]:
 
 def prepare_folders(config: Config) -> None:
     """Make the warehouse and the state folders. Raises ConfigError naming the setting whose path cannot be used."""
+    is_new = not config.warehouse.exists()
     for setting, folder in (
         ("warehouse", config.warehouse),
         ("state", config.state),
@@ -442,6 +443,8 @@ def prepare_folders(config: Config) -> None:
         except OSError as error:
             raise ConfigError(setting, f"{folder} cannot be written: {error.strerror}") from error
         _check_written(setting, folder)
+    if is_new:  # which may be a slip
+        log("a new warehouse was made, there was no such folder", path=str(config.warehouse))
     if config.ready_file is not None:
         if config.ready_file.is_dir():
             raise ConfigError("ready-file", f"{config.ready_file} is a folder")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
+from contextvars import ContextVar
 from pathlib import Path
 
 from gateway.auth.authenticators import check_file
@@ -19,6 +20,28 @@ from gateway.transport.door import Door, Factory
 from gateway.transport.strangers import Tongue
 
 HANDSHAKE_SECONDS = 20.0
+_refused: ContextVar[list[ssl.SSLError] | None] = ContextVar(
+    "refused", default=None
+)  # why, of the handshake that goes on
+
+
+class _Telling(ssl.SSLObject):
+    """Tells the client why its handshake is refused: asyncio would close the connection before the alert has left."""
+
+    def do_handshake(self) -> None:
+        """As of `ssl.SSLObject`, but that a failure is raised once the client has had its say, or is gone."""
+        refused = _refused.get()
+        if refused:
+            raise refused[0]
+        try:
+            super().do_handshake()
+        except (ssl.SSLWantReadError, ssl.SSLWantWriteError, ssl.SSLSyscallError):
+            raise
+        except ssl.SSLError as error:
+            if refused is None:
+                raise
+            refused.append(error)
+            raise ssl.SSLWantReadError from error
 
 
 class Certificate:
@@ -51,6 +74,7 @@ def _context(chain: Path, key: Path, client_authority: Path | None) -> ssl.SSLCo
         if path is not None:
             check_file(setting, path)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.sslobject_class = _Telling
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION | ssl.OP_CIPHER_SERVER_PREFERENCE
     context.set_alpn_protocols(["http/1.1"])  # Hive's clients name none, and are served all the same
@@ -83,9 +107,18 @@ def _why(error: ssl.SSLError, chain: Path, key: Path) -> str:
 async def secure(connection: socket.socket, certificate: Certificate, factory: Factory) -> None:
     """Shake hands on an accepted connection, and give it to the protocol that `factory` makes. Raises OSError."""
     loop = asyncio.get_running_loop()
-    await loop.connect_accepted_socket(
-        factory, connection, ssl=certificate.context, ssl_handshake_timeout=HANDSHAKE_SECONDS
-    )
+    refused: list[ssl.SSLError] = []
+    before = _refused.set(refused)
+    try:
+        await loop.connect_accepted_socket(
+            factory, connection, ssl=certificate.context, ssl_handshake_timeout=HANDSHAKE_SECONDS
+        )
+    except OSError:
+        if refused:  # which says more than that the client has gone
+            raise refused[0] from None
+        raise
+    finally:
+        _refused.reset(before)
 
 
 class HttpsDoor(Door):

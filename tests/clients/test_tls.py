@@ -12,6 +12,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,24 @@ def test_both_versions_of_tls(tls_server: Server, certificates: Certificates) ->
         context = certificates.trust()
         context.minimum_version = context.maximum_version = version
         assert page(tls_server, context)
+
+
+def test_older_versions_and_ciphers_are_refused_by_an_alert(tls_server: Server, certificates: Certificates) -> None:
+    """In words of TLS: a client that only sees the connection end would not know why."""
+    old, weak = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), certificates.trust()
+    old.check_hostname, old.verify_mode = False, ssl.CERT_NONE
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that they are old
+        old.minimum_version = old.maximum_version = ssl.TLSVersion.TLSv1_1
+    old.set_ciphers("ALL:@SECLEVEL=0")
+    weak.maximum_version = ssl.TLSVersion.TLSv1_2
+    weak.set_ciphers("AES128-SHA:@SECLEVEL=0")
+    for context, alert in ((old, "protocol version"), (weak, "handshake failure")):
+        began = time.monotonic()
+        with pytest.raises(urllib.error.URLError, match=f"(?i)alert {alert}"):
+            page(tls_server, context)
+        assert time.monotonic() - began < 10
+    assert page(tls_server, certificates.trust())
 
 
 def test_who_does_not_trust_the_authority_is_not_served(tls_server: Server) -> None:
@@ -153,10 +172,10 @@ def test_certificates_of_clients(tmp_path: Path) -> None:
         stranger = make_certificates(tmp_path / "other")
         foreign = certificates.trust()
         foreign.load_cert_chain(stranger.chain, stranger.key)
-        for context in (certificates.trust(), foreign):
-            with pytest.raises((urllib.error.URLError, OSError)):
+        for context, alert in ((certificates.trust(), "certificate required"), (foreign, "unknown ca")):
+            with pytest.raises((urllib.error.URLError, OSError), match=f"(?i)alert {alert}"):
                 page(server, context)
-            with pytest.raises(OSError):
+            with pytest.raises(OSError, match=f"(?i)alert {alert}"):
                 tcp_client(server, "me", tls=context).open()
         with Client(server.thrift_url).open() as client:
             assert client.execute("SELECT 1").table().num_rows == 1
