@@ -198,7 +198,7 @@ class Gateway:
             check_pins()
             check_spark(config)
             check_history(config)
-            prepare_folders(config)
+            is_new = prepare_folders(config)
             _raise_file_limit()
             if config.auth == "token" and config.token_file is not None:
                 self._tokens = read_tokens(config.token_file)
@@ -246,6 +246,7 @@ class Gateway:
             https=self.https_url,
             tcp=self.tcp_address,
             warehouse=str(config.warehouse),
+            new_warehouse=is_new or None,  # a slip, maybe
             slots=config.slots,
             connections=self._connections,
             pid=os.getpid(),
@@ -427,8 +428,11 @@ def _of_history(recorder: Recorder[Record]) -> dict[str, Any]:
     return {"recorded": recorder.added, "lost": recorder.lost, "written": recorder.is_written}
 
 
-def prepare_folders(config: Config) -> None:
-    """Make the warehouse and the state folders. Raises ConfigError naming the setting whose path cannot be used."""
+def prepare_folders(config: Config) -> bool:
+    """Make the warehouse and the state folders; whether there was no warehouse.
+
+    Raises ConfigError naming the setting whose path cannot be used.
+    """
     is_new = not config.warehouse.exists()
     for setting, folder in (
         ("warehouse", config.warehouse),
@@ -443,8 +447,6 @@ def prepare_folders(config: Config) -> None:
         except OSError as error:
             raise ConfigError(setting, f"{folder} cannot be written: {error.strerror}") from error
         _check_written(setting, folder)
-    if is_new:  # which may be a slip
-        log("a new warehouse was made, there was no such folder", path=str(config.warehouse))
     if config.ready_file is not None:
         if config.ready_file.is_dir():
             raise ConfigError("ready-file", f"{config.ready_file} is a folder")
@@ -452,6 +454,7 @@ def prepare_folders(config: Config) -> None:
     for root in config.allow_path:
         if not root.is_dir():
             raise ConfigError("allow-path", f"{root} is not a folder")
+    return is_new
 
 
 def _check_written(setting: str, folder: Path) -> None:
