@@ -100,7 +100,8 @@ class Seats:
     def missing(self) -> int:
         """How many processes are missing for each job that waits and the spares, within the bound."""
         starting = self.to_start + sum(not s.ready for s in self.all)
-        wanted = len(self.waiting) + SPARES - len(self.idle) - starting
+        spares = SPARES if self.has_warm() else 1  # the first one makes what the others find
+        wanted = len(self.waiting) + spares - len(self.idle) - starting
         return min(wanted, self.maximum - len(self.all) - self.to_start)
 
     def none_waits(self) -> list[PoolRun]:

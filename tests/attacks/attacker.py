@@ -16,6 +16,7 @@ from typing import Any
 from gateway.protocol.client import Client, RemoteError
 from gateway.thrift_gen.TCLIService import ttypes
 from tests.live.gateway import HTTP_PATH, Server
+from tests.live.processes import descendants, parent_of
 
 ENDLESS = "SELECT count(*) FROM range(4000000) a CROSS JOIN range(4000000) b WHERE a.id * b.id % 7 = 1"
 
@@ -96,17 +97,9 @@ def post(server: Server, body: bytes, **headers: str) -> tuple[int, bytes]:
 
 
 def workers(server: Server) -> list[int]:
-    """Process ids of the server's children."""
-    found = []
-    for entry in os.listdir("/proc"):
-        if entry.isdigit():
-            try:
-                fields = Path(f"/proc/{entry}/stat").read_text().rpartition(")")[2].split()
-            except OSError:
-                continue
-            if int(fields[1]) == server.process.pid and fields[0] != "Z":
-                found.append(int(entry))
-    return found
+    """Process ids of the server's engine processes; what they are forked from is none."""
+    parents = {pid: parent_of(pid) for pid in descendants(server.process.pid)}
+    return [pid for pid in parents if pid not in parents.values()]
 
 
 def cpu_seconds(pid: int) -> float | None:

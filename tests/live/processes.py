@@ -41,6 +41,14 @@ def descendants(pid: int) -> dict[int, str]:
     return found
 
 
+def parent_of(pid: int) -> int:
+    """Who has started a process; 0 if it is gone."""
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1])
+    except OSError:
+        return 0
+
+
 def cpu_seconds(pid: int) -> float:
     """User and system time of a process so far."""
     fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()

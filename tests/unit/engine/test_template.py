@@ -23,7 +23,7 @@ from gateway.errors import ServerError
 from gateway.runner import make_runner
 from tests.live.fakes import FakeHandler
 from tests.live.listener import Listener
-from tests.live.processes import eventually
+from tests.live.processes import eventually, parent_of
 
 WAIT = 30.0
 
@@ -34,10 +34,6 @@ def start_of(handler_factory: Any) -> Start:
 
 def statement(text: str) -> Statement:
     return Statement("id", text, SessionState("main", "default", "somebody", {}))
-
-
-def parent_of(pid: int) -> int:
-    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
 
 @pytest.fixture
