@@ -7,7 +7,6 @@ import os
 import signal
 import socket
 import sys
-import threading
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -17,6 +16,7 @@ import pyarrow as pa
 from gateway.cli.embedded import embedded_config
 from gateway.cli.output import layout, texts
 from gateway.cli.settings import settings_flags
+from gateway.cli.signals import Wishes
 from gateway.config import Config
 from gateway.engine.launch import Launched
 from gateway.observability import configure_logging
@@ -74,8 +74,8 @@ def run(arguments: argparse.Namespace) -> int:
 
     gateway = Gateway(config, first=first)
     print("Starting the gateway on sample data (the first start makes them) ...", flush=True)
-    stop = threading.Event()
-    _stop_on_signal(stop)
+    wishes = Wishes()
+    _stop_on_signal(wishes)
     gateway.start()
     try:
         print(f"The gateway is ready at {gateway.url}\n")
@@ -86,17 +86,16 @@ def run(arguments: argparse.Namespace) -> int:
         print("\n" + _snippets(gateway.url, config), flush=True)
         if not arguments.once:
             print("\nCtrl-C ends the gateway.", flush=True)
-            stop.wait()
+            wishes.next()
     finally:
         gateway.stop()
     return 0
 
 
-def _stop_on_signal(stop: threading.Event) -> None:
+def _stop_on_signal(wishes: Wishes) -> None:
     def on_signal(number: int, _frame: FrameType | None) -> None:
-        if stop.is_set():
+        if wishes.stop():
             raise KeyboardInterrupt
-        stop.set()
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, on_signal)

@@ -8,15 +8,13 @@ from __future__ import annotations
 import argparse
 import os
 import signal
-import threading
 from types import FrameType
 
 from gateway.cli.settings import settings_flags
+from gateway.cli.signals import Wish, Wishes
 from gateway.config import load_config
 from gateway.engine.launch import Launched
 from gateway.observability import configure_logging, log
-
-_SIGNAL_SECONDS = 0.2  # how soon files are read again
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -26,31 +24,26 @@ def run(arguments: argparse.Namespace) -> int:
     first = Launched()  # it imports while this process does; the settings are checked before either
     from gateway.app import Gateway
 
-    asked_to_stop = threading.Event()
+    wishes = Wishes()
 
     def on_signal(number: int, _frame: FrameType | None) -> None:
-        if asked_to_stop.is_set():
+        if wishes.stop():
             if config.ready_file is not None:
                 config.ready_file.unlink(missing_ok=True)
             os._exit(1)  # workers die with this process
-        asked_to_stop.set()
 
     gateway = Gateway(config, first=first)
-    reread = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, on_signal)
-    rereads = config.tls_cert is not None or config.auth == "token"
-    if rereads:
-        signal.signal(signal.SIGHUP, lambda number, frame: reread.set())
+    if config.tls_cert is not None or config.auth == "token":
+        signal.signal(signal.SIGHUP, lambda number, frame: wishes.reread())
     elif signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup's wish
         signal.signal(signal.SIGHUP, on_signal)
     gateway.start()
     remark_root()
     try:
-        while not asked_to_stop.wait(_SIGNAL_SECONDS if rereads else None):
-            if reread.is_set():
-                reread.clear()
-                gateway.reread()
+        while wishes.next() is Wish.REREAD:
+            gateway.reread()
         if not gateway.drain(config.drain_timeout):
             log("statements were cut off", "warning", seconds=config.drain_timeout)
     finally:

@@ -327,6 +327,8 @@ class WorkerPool:
             except OSError as error:  # its workers are gone, too
                 observability.log("the process that workers are forked from is lost", "warning", error=str(error))
                 self._template.close()
+                if self._stopping:  # which ended it
+                    raise
         self._template = Template(self._start_message, first, self._limits.start)
         return WorkerProcess.forked(self._template)
 
