@@ -366,7 +366,8 @@ def _update(root: str, table: DeltaTable) -> None:
 
 def _open_error(root: str, error: BaseException) -> GatewayError:
     """Why a table could not be opened: it is gone, or its protocol asks for something, else a damaged log."""
-    if not log.has_log(root):
+    was_away = isinstance(error, FileNotFoundError) and error.filename == f"{root}/{log.LOG}"
+    if was_away or not log.has_log(root):  # another one may be in its place by now
         return moved(root)
     protocol = log.protocol_in_commits(root)
     if protocol is not None:

@@ -222,3 +222,15 @@ def test_facts_about_files_outlive_their_version(tmp_path: Path) -> None:
     assert len(newest.contents) == 1
     plan_scan(newest, ["l"])
     assert len(newest.contents) == 2
+
+
+def test_a_log_that_was_away_for_a_moment_is_no_damaged_one(versions: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another user may have dropped the table, and made one of its name, while it was read."""
+
+    def away(root: str, last: int) -> set[str]:
+        raise FileNotFoundError(2, "No such file or directory", f"{root}/_delta_log")
+
+    monkeypatch.setattr("gateway.delta.log.removed_paths", away)
+    with pytest.raises(ServerError) as caught:
+        open_snapshot(versions)
+    assert (caught.value.condition, caught.value.retryable) == ("DELTA_FILE_NOT_FOUND", True)
