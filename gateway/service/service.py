@@ -459,12 +459,12 @@ class GatewayService:
         with self._lock:
             if operation not in self._active:
                 return
+            if self._recorder is not None and not operation.purpose.is_metadata:  # first: it always is one of both
+                self._recorder.add(accounting.record_of(operation))
             self._active.discard(operation)
             operation.session.active -= 1
         operation.session.touched = self._clock()
         accounting.report(operation, self._config.slow_statement)
-        if self._recorder is not None and not operation.purpose.is_metadata:
-            self._recorder.add(accounting.record_of(operation))
         answer = None if operation.key is None else operation.answer()
         if answer is not None and operation.key is not None:
             self._results.keep(operation.key, answer)
