@@ -131,8 +131,9 @@ class WorkerPool:
                 if seat.run is not None and seat.run.verdict is None:
                     seat.run.verdict = shutting_down()
                 seat.process.kill()
-            if self._template is not None:
-                self._template.kill()
+            template = self._template
+            if template is not None and not template.answered:  # else what it forks just now would be left alone
+                template.kill()
             self._changed.notify_all()
         for run in waiting:
             self._finish(run, Failed(shutting_down()))

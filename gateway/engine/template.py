@@ -35,6 +35,7 @@ class Template:
         self._process = launched.process
         self._channel = Channel(launched.socket)
         self._asking = threading.Lock()
+        self.answered = False  # whether it has got ready: whatever it is asked takes a moment then
         try:
             self._channel.send(BeTemplate(start))
         except BaseException:
@@ -78,6 +79,7 @@ class Template:
             answer = self._channel.receive()
         if answer is None:
             raise OSError(errno.ECHILD, "The process that workers are forked from has ended.")
+        self.answered = True
         return answer
 
 
