@@ -53,9 +53,10 @@ class Fork:
 
 @dataclass(frozen=True, slots=True)
 class Forked:
-    """Answer to `Fork`."""
+    """Answer to `Fork`; 0 and an errno where the system has no process for it."""
 
     pid: int
+    failure: int = 0
 
 
 @dataclass(frozen=True, slots=True)

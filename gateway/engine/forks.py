@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import gc
 import os
 import signal
@@ -23,8 +24,8 @@ def die_with_parent(parent: int) -> None:
         os._exit(0)
 
 
-def fork_for(channel: Channel) -> Channel | None:
-    """Fork until the front hangs up, None then; returns in each worker, with its own way to the front.
+def fork_for(channel: Channel) -> Channel:
+    """Fork until the front hangs up; returns in each worker, with its own way to the front.
 
     Called by the only thread that there is.
     """
@@ -38,7 +39,12 @@ def fork_for(channel: Channel) -> Channel | None:
             continue
         assert isinstance(message, Fork)
         descriptor = channel.take_descriptor()
-        pid = os.fork()
+        try:
+            pid = os.fork()
+        except OSError as error:  # no room for one more; those that are there go on
+            os.close(descriptor)
+            channel.send(Forked(0, error.errno or errno.EAGAIN))
+            continue
         if pid == 0:
             os.setpgid(0, 0)
             die_with_parent(template)
@@ -48,4 +54,4 @@ def fork_for(channel: Channel) -> Channel | None:
         with contextlib.suppress(PermissionError, ProcessLookupError):  # by itself, or gone again
             os.setpgid(pid, pid)
         channel.send(Forked(pid))
-    return None
+    os._exit(0)

@@ -2,8 +2,7 @@
 
 Three kinds of threads: one per process reads its events and hands them to the job's sink; one starts processes, by a template
 that they are forked from (the kernel ties a child's death signal to the thread that made it, so that thread lives as long as
-the pool); one watches the clock:
-kills after a cancel's grace, memory over the limit, surplus processes that idle.
+the pool); one watches the clock: kills after a cancel's grace, memory over the limit, surplus processes that idle.
 
 A process that dies takes only its own job with it. If that job had delivered no row and writes nothing, it is run once more
 on another process, unseen by its owner.
@@ -25,7 +24,7 @@ from gateway.engine.pool_watch import PoolLimits, PoolWatch
 from gateway.engine.process import WorkerProcess
 from gateway.engine.runs import PoolRun, Sink, cannot_start, give_spool, lost, shutting_down
 from gateway.engine.seats import PoolStats, Seat, Seats
-from gateway.engine.template import CAN_FORK, Template
+from gateway.engine.template import LostError, Template, can_fork
 from gateway.errors import GatewayError, ServerError
 
 _START_PAUSES = (0.0, 0.1, 0.5, 2.0, 10.0)  # before the next start, by failed starts in a row
@@ -320,12 +319,12 @@ class WorkerPool:
     def _new_process(self) -> WorkerProcess:
         """Raises OSError, or pickle's errors."""
         first, self._first = self._first, None
-        if not CAN_FORK:
+        if self._template is None and not can_fork():
             return WorkerProcess.launched(self._start_message, first)
         if self._template is not None:
             try:
                 return WorkerProcess.forked(self._template)
-            except OSError as error:  # its workers are gone, too
+            except LostError as error:
                 observability.log("the process that workers are forked from is lost", "warning", error=str(error))
                 self._template.close()
                 if self._stopping:  # which ended it

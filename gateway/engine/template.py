@@ -18,8 +18,18 @@ from typing import Any
 from gateway.engine.channel import BeTemplate, Channel, Fork, Forked, Reap, Reaped, Start
 from gateway.engine.launch import Launched
 
-#: Whether the system can tell of a process that is not our child whether it lives.
-CAN_FORK = hasattr(os, "pidfd_open")
+
+def can_fork() -> bool:
+    """Whether the system tells of a process that is not our child if it lives: old kernels and some containers do not."""
+    try:
+        os.close(os.pidfd_open(os.getpid()))
+    except (AttributeError, OSError):
+        return False
+    return True
+
+
+class LostError(OSError):
+    """The template has ended, and all that it has forked."""
 
 
 class Template:
@@ -43,11 +53,13 @@ class Template:
             raise
 
     def fork(self) -> tuple[ForkedProcess, Channel]:
-        """A new worker that makes its handler, and the way to it. Raises OSError."""
+        """A new worker that makes its handler, and the way to it. Raises LostError; OSError where just this one cannot be."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             with theirs:
                 forked: Forked = self._ask(Fork(), theirs.fileno())
+            if forked.failure:
+                raise OSError(forked.failure, os.strerror(forked.failure))
             return ForkedProcess(forked.pid, self), Channel(ours)
         except BaseException:
             ours.close()
@@ -57,7 +69,7 @@ class Template:
         """The exit code of a worker that has ended, as `subprocess` tells it; its number may be another's from here on."""
         try:
             reaped: Reaped = self._ask(Reap(pid))
-        except OSError:  # it is gone, and took its workers along
+        except LostError:
             return -signal.SIGKILL
         return reaped.code
 
@@ -75,10 +87,16 @@ class Template:
 
     def _ask(self, message: object, descriptor: int | None = None) -> Any:
         with self._asking:
-            self._channel.send(message, descriptor)
-            answer = self._channel.receive()
+            try:
+                self._channel.send(message, descriptor)
+                answer = self._channel.receive()
+            except OSError as error:
+                self.kill()  # one that is late would answer the next question by this one's answer
+                raise LostError(
+                    error.errno, f"The process that workers are forked from does not answer: {error}"
+                ) from error
         if answer is None:
-            raise OSError(errno.ECHILD, "The process that workers are forked from has ended.")
+            raise LostError(errno.ECHILD, "The process that workers are forked from has ended.")
         self.answered = True
         return answer
 

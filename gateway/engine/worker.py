@@ -394,13 +394,12 @@ def main() -> NoReturn:
     die_with_parent(parent)
     os.dup2(2, 1)  # whatever a library prints must not mix with the front's output
     sys.meta_path.insert(0, _WithoutPandas())
-    channel: Channel | None = Channel(socket.socket(fileno=descriptor))
-    assert channel is not None
+    channel = Channel(socket.socket(fileno=descriptor))
     gc.disable()  # nothing that is imported is garbage
     start = channel.receive()
     if isinstance(start, BeTemplate):
         channel, start = fork_for(channel), start.start
-    if channel is None or start is None:  # the front is gone
+    if start is None:  # the front is gone
         os._exit(0)
     _work(channel, start)
 

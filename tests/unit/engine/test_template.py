@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+import gc
 import os
 import signal
+import socket
 import time
 from collections.abc import Iterator
 from functools import partial
@@ -14,7 +17,8 @@ from typing import Any
 import pytest
 
 from gateway.engine.base import Finished, SessionState, Statement
-from gateway.engine.channel import Ready, Start
+from gateway.engine.channel import Channel, Fork, Forked, Ready, Start
+from gateway.engine.forks import fork_for
 from gateway.engine.pool import WorkerPool
 from gateway.engine.pool_watch import PoolLimits
 from gateway.engine.process import WorkerProcess
@@ -148,3 +152,59 @@ def test_stopping_does_not_wait_for_a_template() -> None:
     began = time.monotonic()
     pool.stop()
     assert time.monotonic() - began < 5
+
+
+def test_no_room_for_one_more_costs_the_others_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    template = Template(start_of(FakeHandler()))
+    try:
+        one = WorkerProcess.forked(template)
+        assert isinstance(one.channel.receive(), Ready)
+        monkeypatch.setattr(template, "_ask", lambda *_: Forked(0, errno.EAGAIN))
+        with pytest.raises(BlockingIOError):
+            WorkerProcess.forked(template)
+        monkeypatch.undo()
+        assert one.alive
+        assert one.reap() == "SIGKILL"
+    finally:
+        template.close()
+
+
+def test_the_template_says_that_there_is_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    ours, theirs = socket.socketpair()
+    spare, unused = socket.socketpair()
+    front = Channel(ours)
+
+    def no_room() -> int:
+        raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+
+    class EndedError(Exception):
+        pass
+
+    def end(code: int) -> None:
+        raise EndedError
+
+    monkeypatch.setattr(os, "fork", no_room)
+    monkeypatch.setattr(os, "_exit", end)
+    with spare, unused:
+        front.send(Fork(), spare.fileno())
+        ours.shutdown(socket.SHUT_WR)
+        with pytest.raises(EndedError):
+            fork_for(Channel(theirs))
+        assert front.receive() == Forked(0, errno.EAGAIN)
+    gc.unfreeze()
+
+
+def test_where_the_system_cannot_tell_of_others_processes_they_are_started_anew(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refused(pid: int) -> int:
+        raise OSError(errno.ENOSYS, "Function not implemented")
+
+    monkeypatch.setattr(os, "pidfd_open", refused)
+    pool = WorkerPool(FakeHandler(), 1)
+    pool.start()
+    try:
+        pool.wait_ready(WAIT)
+        assert {parent_of(pid) for pid in pool.process_ids()} == {os.getpid()}
+    finally:
+        pool.stop()
