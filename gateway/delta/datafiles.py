@@ -66,8 +66,8 @@ class _File:
             self.sink.close()
             with pa.OSFile(f"/dev/fd/{self.descriptor}") as written:
                 found = pq.read_metadata(written), self.size
-            syncs.start(self.descriptor)
-            self.descriptor = -1
+            given, self.descriptor = self.descriptor, -1
+            syncs.start(given)
             return found
         finally:
             self.close()

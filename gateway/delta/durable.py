@@ -6,9 +6,11 @@ A journal takes what is asked for at the same time in one go, so that it costs a
 from __future__ import annotations
 
 import os
+from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 
 _AT_ONCE = 4
+_MOST_OPEN = 64  # files that wait with their descriptors; for more the first ones are waited for
 
 
 class Syncs:
@@ -16,17 +18,19 @@ class Syncs:
 
     def __init__(self) -> None:
         self._pool: ThreadPoolExecutor | None = None
-        self._running: list[Future[None]] = []
+        self._running: deque[Future[None]] = deque()
 
     def start(self, descriptor: int) -> None:
-        """Bring a file to the disk; its descriptor is closed here."""
+        """Bring a file to the disk; its descriptor is closed here. Raises the OSError of an earlier one."""
         if self._pool is None:
             self._pool = ThreadPoolExecutor(_AT_ONCE, "sync")
         self._running.append(self._pool.submit(_sync, descriptor))
+        while len(self._running) > _MOST_OPEN:
+            self._running.popleft().result()
 
     def wait(self) -> None:
         """Until all are there. Raises the OSError of the first that failed, once the others have ended."""
-        running, self._running = self._running, []
+        running, self._running = self._running, deque()
         if self._pool is not None:
             self._pool.shutdown()
             self._pool = None

@@ -94,3 +94,22 @@ def test_all_are_waited_for_and_closed() -> None:
         with pytest.raises(OSError, match="Bad file descriptor"):
             os.fstat(descriptor)
     syncs.wait()
+
+
+def test_few_files_are_open_however_many_are_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each partition has one: descriptors are as many as a process may have."""
+    fsync, most = os.fsync, 0
+
+    def slow(descriptor: int) -> None:
+        nonlocal most
+        most = max(most, len(os.listdir("/proc/self/fd")))
+        threading.Event().wait(0.001)
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", slow)
+    syncs, before = Syncs(), len(os.listdir("/proc/self/fd"))
+    for _ in range(500):
+        syncs.start(os.open("/tmp", os.O_RDONLY | os.O_DIRECTORY))
+    syncs.wait()
+    assert most - before < 80
+    assert len(os.listdir("/proc/self/fd")) == before
