@@ -14,7 +14,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from threading import Lock
 from typing import Any
 
@@ -212,7 +212,7 @@ class SnapshotCache:
         if last > snapshot.version:
             # Not what is known of its files: they are others.
             within = entry.within or (root,)
-            files = LateFiles.by(lambda: open_snapshot(root, last, within=within).files)
+            files = LateFiles.by(partial(_late_files, root, last, within, snapshot.table_id))
             snapshot = replace(snapshot, version=last, files=files, notes={}, contents={})
             marker = _marker(root, last)
         if snapshot is not entry.snapshot:
@@ -253,6 +253,14 @@ class SnapshotCache:
         if not watch.held():
             entry.marker = ()  # to be read again: the marker may be that of another table
         return snapshot
+
+
+def _late_files(root: str, version: int, within: Within, table_id: str) -> Files:
+    """The files of a version that was seen before. Raises ServerError if another table is in the place by now."""
+    found = open_snapshot(root, version, within=within)
+    if found.table_id != table_id:
+        raise moved(root)
+    return found.files
 
 
 def _watch(root: str, within: Within) -> Watch:

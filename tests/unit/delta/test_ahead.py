@@ -112,6 +112,17 @@ def test_a_table_that_was_made_anew(root: str) -> None:
         open_to_add(root)
 
 
+def test_files_of_another_table_in_the_place_are_none_of_it(root: str) -> None:
+    write_deltalake(root, ROWS, mode="append")
+    found = open_to_add(root)
+    shutil.rmtree(root)
+    for _ in range(2):
+        write_deltalake(root, ROWS, mode="append")
+    with pytest.raises(GatewayError) as told:
+        len(found.files)
+    assert told.value.condition == "DELTA_FILE_NOT_FOUND"
+
+
 def test_links_are_no_commits(root: str, tmp_path: Path) -> None:
     """One that leads elsewhere is refused, as when all of the log is read."""
     other = tmp_path / "elsewhere"
