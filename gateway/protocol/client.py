@@ -556,10 +556,8 @@ class Result:
     def cancel(self) -> None:
         """Stop the statement, if it still runs, and free it, as far as the server can still be reached."""
         if not self._closed:
-            with (
-                self._client.hurried(),
-                contextlib.suppress(RemoteError, OSError),
-            ):  # what cannot be reached is freed when the session ends
+            # What cannot be reached is freed when the session ends.
+            with self._client.hurried(), contextlib.suppress(RemoteError, OSError):
                 self._client.call("CancelOperation", ttypes.TCancelOperationReq(operationHandle=self._handle))
                 self.close()
 

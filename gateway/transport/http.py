@@ -235,9 +235,8 @@ class HttpApp:
             headers = refusal.headers + (((b"connection", b"close"),) if refusal.close else ())
             if route == "console":
                 headers += HEADERS
-            if route == "thrift" or _speaks_thrift(
-                scope
-            ):  # Python, Go and C# show this header, and none reads the body
+            # The Python, Go and C# clients show this header, none reads the body.
+            if route == "thrift" or _speaks_thrift(scope):
                 headers += ((b"x-thriftserver-error-message", refusal.message.encode("ascii", "replace")),)
         except ClientGoneError:
             return

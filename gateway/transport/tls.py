@@ -20,9 +20,8 @@ from gateway.transport.door import Door, Factory
 from gateway.transport.strangers import Tongue
 
 HANDSHAKE_SECONDS = 20.0
-_refused: ContextVar[list[ssl.SSLError] | None] = ContextVar(
-    "refused", default=None
-)  # why, of the handshake that goes on
+# Why, of the handshake that goes on.
+_refused: ContextVar[list[ssl.SSLError] | None] = ContextVar("refused", default=None)
 
 
 class _Telling(ssl.SSLObject):

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.app import Gateway, Named, runner_factory, write_ready_file
+from gateway.app import Gateway, Named, prepare_folders, runner_factory, write_ready_file
 from gateway.auth.authenticators import token_line
 from gateway.config import Config, load_config
 from gateway.config.values import DatabaseUrl
@@ -165,3 +165,8 @@ def test_a_history_whose_driver_is_missing_is_said_by_name(config: Config, monke
     with pytest.raises(ConfigError, match=r"psycopg: pip install '\.\[postgresql\]'") as caught:
         Gateway(replace(config, history=url), FakeHandler).start()
     assert caught.value.setting == "history" and "secret" not in str(caught.value) + repr(replace(config, history=url))
+
+
+def test_a_warehouse_that_was_not_there_is_noticed(config: Config, tmp_path: Path) -> None:
+    slip = replace(config, warehouse=tmp_path / "wharehouse")
+    assert [prepare_folders(slip), prepare_folders(slip)] == [True, False]

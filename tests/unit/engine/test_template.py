@@ -148,7 +148,7 @@ def test_what_cannot_be_imported_is_told(capfd: pytest.CaptureFixture[str]) -> N
 def test_stopping_does_not_wait_for_a_template() -> None:
     pool = WorkerPool(_Slow(), 2)
     pool.start()
-    time.sleep(0.5)
+    eventually(lambda: pool._template is not None, WAIT)
     began = time.monotonic()
     pool.stop()
     assert time.monotonic() - began < 5

@@ -235,6 +235,13 @@ def test_headers_that_say_twice_who_calls_or_whom(server: HttpServer, header: st
         assert status == 400 and b"is there twice" in body
 
 
+@pytest.mark.parametrize(("kind", "is_told"), [("application/x-thrift", True), ("application/json", False)])
+def test_a_client_of_thrift_is_told_of_a_slip_in_its_path(server: HttpServer, kind: str, is_told: bool) -> None:
+    status, head, _ = ask(server, post(OPEN, "/sql/1.0/warehouse/x", f"Content-Type: {kind}"))
+    assert status == 404
+    assert ("x-thriftserver-error-message" in str(head).lower()) == is_told
+
+
 def test_slow_calls_do_not_block_the_loop() -> None:
     go_on = threading.Event()
 
