@@ -113,6 +113,9 @@ def opened(path: str, within: Within) -> int:
     """A descriptor of a file, to be closed. Raises as `look` does; never waits."""
     try:
         descriptor = os.open(path, _SAFE)
+    except PermissionError:  # a worker's kernel looks where a file lies before we can
+        _check_place(path, os.path.realpath(path), within)
+        raise
     except OSError as error:
         if error.errno not in (errno.ELOOP, errno.EMLINK):
             raise no_file(path) if error.errno == errno.ENXIO else error from None
@@ -130,9 +133,12 @@ def opened(path: str, within: Within) -> int:
 def _check_opened(path: str, descriptor: int, within: Within) -> None:
     """Raise PATH_NOT_ALLOWED for a file that lies elsewhere: one of the folders above may be a link by now."""
     with suppress(OSError):  # no Linux
-        real = os.readlink(f"/proc/self/fd/{descriptor}")
-        if within and not is_within(real, within) and not is_within(real, tuple(map(os.path.realpath, within))):
-            raise not_allowed(f"The file {path}, in whose way there is a link by now,")
+        _check_place(path, os.readlink(f"/proc/self/fd/{descriptor}"), within)
+
+
+def _check_place(path: str, real: str, within: Within) -> None:
+    if within and not is_within(real, within) and not is_within(real, tuple(map(os.path.realpath, within))):
+        raise not_allowed(f"The file {path}, in whose way there is a link by now,")
 
 
 @contextmanager
