@@ -98,7 +98,7 @@ def compile_query(query: BoundQuery, context: Context) -> Compiled:
     rel = with_hidden_groups(with_unmatched_keys(with_one_zero(rel)))
     needed = needed_columns(rel)
     has_subqueries = query.ids is not None
-    lowering = Lowering(CATALOGUE, context, Bounds(rel, needed, has_subqueries), local)
+    lowering = Lowering(CATALOGUE, context, Bounds(rel, needed, has_subqueries), local, rel)
     generator = Generator(lowering, needed)
     generated = generator.statement(rel)
     generated.first = generator.first(constants, has_subqueries)

@@ -350,8 +350,10 @@ def _field(letter: str, count: int, adjacent: bool) -> str:
         zero = "Z|" if letter == "X" or (letter == "Z" and count == 5) else ""
         forms = {
             ("X", 1): r"[+-]\d\d(?:\d\d)?", ("X", 2): r"[+-]\d{4}", ("X", 3): r"[+-]\d\d:\d\d",
+            ("X", 4): r"[+-]\d{4}(?:\d\d)?", ("X", 5): r"[+-]\d\d:\d\d(?::\d\d)?",
+            ("x", 4): r"[+-]\d{4}(?:\d\d)?", ("x", 5): r"[+-]\d\d:\d\d(?::\d\d)?",
             ("x", 1): r"[+-]\d\d(?:\d\d)?", ("x", 2): r"[+-]\d{4}", ("x", 3): r"[+-]\d\d:\d\d",
-            ("Z", 1): r"[+-]\d{4}", ("Z", 2): r"[+-]\d{4}", ("Z", 3): r"[+-]\d{4}", ("Z", 5): r"[+-]\d\d:\d\d",
+            ("Z", 1): r"[+-]\d{4}", ("Z", 2): r"[+-]\d{4}", ("Z", 3): r"[+-]\d{4}", ("Z", 5): r"[+-]\d\d:\d\d(?::\d\d)?",
         }  # fmt: skip
         form = forms.get((letter, count))
         if form is None:

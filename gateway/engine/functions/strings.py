@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import functools
 from typing import Any
 from urllib.parse import quote
 
@@ -153,6 +154,9 @@ def concat_ws(separator: pa.Array, *parts: pa.Array) -> pa.Array:
         if pa.types.is_list(part.type):
             part = _joined_list(part, separator)
         joined.append(part)
+    # Arrow leaves rows out of which all parts are NULL.
+    void = functools.reduce(pc.and_, [pc.is_null(part) for part in joined])
+    joined[0] = pc.if_else(void, pa.scalar("", pa.string()), joined[0])
     text = pc.binary_join_element_wise(*joined, separator, null_handling="skip")
     return pc.if_else(separator.is_valid(), text, pa.scalar(None, pa.string()))
 

@@ -34,7 +34,9 @@ from gateway.sqltypes import (
     TIMESTAMP,
     TIMESTAMP_NTZ,
     VOID,
+    ArrayType,
     DataType,
+    StructType,
     is_integral,
     is_interval,
     is_nested,
@@ -365,6 +367,8 @@ def _in_plan(e: Call, args: Sequence[str], zone: str) -> str | None:
     if e.fn in _BEHIND:
         behind = _BEHIND[e.fn].format(zone=zone)
         return f"{e.shown or e.fn}({', '.join(args)}{behind if args else behind[2:]})"
+    if e.fn == "arrays_zip" and isinstance(e.type, ArrayType) and isinstance(e.type.element, StructType):
+        return f"arrays_zip({', '.join([*args, *(f.name for f in e.type.element.fields)])})"
     if e.fn == "ilike":
         return f"ilike({args[0]}, {args[1]}, {args[2] if len(args) > 2 else _ESCAPE})"
     if e.fn in ("trim", "ltrim", "rtrim"):

@@ -12,9 +12,9 @@ from gateway.sql.typed import nodes as bound
 from gateway.sql.typed.catalogue import Context, Function, Site, coerce_args, make, null_of, param
 from gateway.sql.typed.coerce import (
     coerced,
-    holds_string,
     implicit_type,
     least_common_of,
+    mixes_strings,
     plain,
     shared_type,
 )
@@ -206,7 +206,7 @@ def _bind_two_arrays(function: Function, site: Site) -> Expr:
     for index, t in enumerate(types):
         if not isinstance(t, ArrayType) and t != VOID:
             raise site.mismatch(index, "ARRAY")
-    common = None if VOID in types or holds_string(types[0]) != holds_string(types[1]) else least_common_of(types)
+    common = None if VOID in types or mixes_strings(*types) else least_common_of(types)
     if not isinstance(common, ArrayType):
         raise UserError(
             "DATATYPE_MISMATCH.BINARY_ARRAY_DIFF_TYPES",
@@ -306,6 +306,8 @@ def _bind_sequence(function: Function, site: Site) -> Expr:
         raise site.wrong_count("[2, 3]")
     ends = least_common_of(a.type for a in site.args[:2])
     step = site.args[2] if len(site.args) == 3 else None
+    if ends == VOID and step is not None and is_integral(step.type):
+        ends = step.type
     if ends in (STRING, VOID):
         ends = None
     if ends is not None and is_integral(ends):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 
-from gateway.errors import UnsupportedError, UserError
+from gateway.delta.schema import UnreadableType, parse_schema
+from gateway.errors import GatewayError, UnsupportedError, UserError
 from gateway.sql.functions.constants import folded
 from gateway.sql.functions.lowerings import kernel
 from gateway.sql.read.datatypes import parse_type
@@ -69,7 +71,24 @@ def _schema(site: Site) -> DataType:
         try:
             return plain(parse_type(arg.value))
         except UserError as error:
-            raise UserError(error.condition, error.message, span=site.span_of(1)) from None
+            written = _in_json(arg.value)
+            if written is None:
+                raise UserError(error.condition, error.message, span=site.span_of(1)) from None
+            return written
+
+
+def _in_json(text: str) -> DataType | None:
+    """The type that a text describes in JSON, as `DataType.json` of Spark writes it; None for any other text."""
+    try:
+        field = {"name": "schema", "type": json.loads(text), "nullable": True, "metadata": {}}
+        (column,) = parse_schema({"type": "struct", "fields": [field]})
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, GatewayError):
+        return None
+    return None if _is_unknown(column.type) else plain(column.type)
+
+
+def _is_unknown(t: DataType) -> bool:
+    return isinstance(t, UnreadableType) or any(map(_is_unknown, t.children()))
 
 
 def _readable(t: DataType) -> str | None:

@@ -12,6 +12,7 @@ from gateway.sql.functions.collections import lower_concat_arrays, lower_reverse
 from gateway.sql.functions.constants import constant
 from gateway.sql.functions.lowerings import (
     at_most,
+    both,
     by_type,
     engine_cast,
     equals,
@@ -314,9 +315,8 @@ def _levenshtein(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
     distance = bound.fn("levenshtein", INT, *args[:2])
     if len(args) == 2:
         return distance
-    # NULL is 0 to Spark, where it evaluates what it has not compiled
-    most = bound.fn("coalesce", INT, args[2], integer(0), nullable=False) if args[2].nullable else args[2]
-    return bound.case(INT, (at_most(distance, most), distance), (not_null(distance), integer(-1)))
+    known = both(not_null(distance), not_null(args[2]))
+    return bound.case(INT, (at_most(distance, args[2]), distance), (known, integer(-1)))
 
 
 def _chr(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:

@@ -15,9 +15,13 @@ from typing import Any
 from gateway.sql.functions.fold import fold
 from gateway.sql.typed.catalogue import Context
 from gateway.sql.typed.keys import key
-from gateway.sql.typed.nodes import Agg, Call, Case, Cast, Col, Expr, LambdaVar, Lit
+from gateway.sql.typed.nodes import Agg, Call, Case, Cast, Col, Expr, Lambda, LambdaVar, Lit
 from gateway.sql.typed.walk import children, has_columns, rebuilt
 from gateway.sqltypes import BINARY, BOOLEAN, DOUBLE, INT, VOID, ArrayType, DecimalType, is_fractional, is_nested
+
+#: What looks at elements with a lambda, and the connective that it is.
+DECIDING = {"exists": "or", "forall": "and"}
+_WRITTEN = 16  # elements that are looked at one by one
 
 # fmt: off
 # What Spark rewrites as CASE or COALESCE, or evaluates lazily in another way: an operand may never be needed.
@@ -360,3 +364,29 @@ def filtered_first(agg: Agg) -> int:
     ):
         return 0
     return 1 if agg.fn in ("max_by", "min_by") else len(agg.args)
+
+
+def as_planned(call: Call) -> Sequence[Expr]:
+    """The operands of what Spark computes while it plans: there a threshold of levenshtein of NULL is 0."""
+    if call.fn != "levenshtein" or len(call.args) == 2 or not call.args[2].nullable:
+        return call.args
+    zero = Lit(INT, False, 0)
+    most = zero if is_written_null(call.args[2]) else Call(INT, False, "coalesce", (call.args[2], zero))
+    return (*call.args[:2], most)
+
+
+def one_by_one(call: Call) -> Call | None:
+    """exists or forall over elements as they are written: Spark stops at the first that decides."""
+    items, body = call.args
+    if not isinstance(items, Call) or items.fn != "array" or not 1 < len(items.args) <= _WRITTEN:
+        return None
+    assert isinstance(body, Lambda)
+    (variable,) = body.params
+    terms = tuple(_with(body.body, variable.id, a) for a in items.args)
+    return Call(BOOLEAN, call.nullable, DECIDING[call.fn], terms)
+
+
+def _with(e: Expr, variable: int, value: Expr) -> Expr:
+    if isinstance(e, LambdaVar):
+        return value if e.id == variable else e
+    return rebuilt(e, lambda child: _with(child, variable, value))

@@ -18,12 +18,15 @@ from gateway.sql.functions.fold import fold
 from gateway.sql.functions.lowerings import lazy_case, not_null
 from gateway.sql.functions.statistics import MERGED, tested, windowed
 from gateway.sql.lowering.bounds import Bounds
+from gateway.sql.lowering.captures import captures, held, is_beside_others
 from gateway.sql.lowering.cycles import without_cycle
 from gateway.sql.lowering.evaluation import (
+    DECIDING,
     NULL_TESTS,
     TRIED,
     absorbed,
     agreed,
+    as_planned,
     certain,
     filtered_first,
     is_nothing,
@@ -32,6 +35,7 @@ from gateway.sql.lowering.evaluation import (
     is_strict,
     is_written_null,
     null_by,
+    one_by_one,
     operands,
     truth,
     unread_constants,
@@ -50,16 +54,16 @@ from gateway.sql.typed.nodes import (
     Fn,
     Frame,
     Lambda,
-    LambdaVar,
     Lit,
     Op,
+    Rel,
     SortKey,
     Subquery,
     Udf,
     Window,
     udf,
 )
-from gateway.sql.typed.walk import children, has_columns, nodes, rebuilt, rebuilt_engine
+from gateway.sql.typed.walk import children, has_columns, nodes, rebuilt_engine
 from gateway.sqltypes import (
     BIGINT,
     BOOLEAN,
@@ -83,8 +87,6 @@ from gateway.sqltypes import (
 _COMPARISONS = frozenset({"=", "<>", "!=", "<", "<=", ">", ">="})
 _ONE = Lit(INT, False, 1)
 _ZERO = Lit(INT, False, 0)
-_DECIDING = {"exists": "or", "forall": "and"}  # with a lambda
-_WRITTEN = 16  # elements that are looked at one by one
 _TWICE = frozenset({"between", "nullif", "nullifzero", "decode"})  # look at their first operand more than once
 _COMPARED = 100  # operands of which each is held against the others
 _GUARD = 60  # nodes of an operand that is written once more, as its own guard
@@ -106,6 +108,7 @@ class Lowering:
     context: Context
     bounds: Bounds | None = None
     local: frozenset[int] = frozenset()  # columns of rows that Spark computes while it plans
+    root: Rel | None = None  # the whole query
     may_raise: bool = False  # whether something that was lowered can fail for some row
     row_by_row: bool = False  # whether Spark computes what is lowered while it plans, before it simplifies anything
     _raises: dict[int, bool] = field(default_factory=dict)
@@ -162,7 +165,10 @@ class Lowering:
         if isinstance(expr, Subquery):
             return replace(expr, args=tuple(self.lower(a) for a in expr.args))
         if isinstance(expr, Lambda):
-            return Lambda(expr.type, expr.nullable, expr.params, self.lower(expr.body))
+            body = self.lower(expr.body)
+            if captures(expr.body) and self.root is not None and is_beside_others(self.root):
+                body = held(body)
+            return Lambda(expr.type, expr.nullable, expr.params, body)
         return expr
 
     def sort_keys(self, keys: Sequence[SortKey]) -> tuple[SortKey, ...]:
@@ -247,11 +253,13 @@ class Lowering:
             known = [e for e in map(self.lower, unread_constants(call, item)) if self.raises(e)]
             known = [e for e in known if not any(map(is_told, nodes(e)))]  # these are no constants to Spark
             return udf("last", call.type, *known, result, nullable=result.nullable, raises=True) if known else result
-        args = tuple(self.lower(a) for a in call.args)
-        if call.fn in _DECIDING and self.raises(args[1]) and not self.raises(args[0]):
-            one_by_one = _one_by_one(call)
-            if one_by_one is not None:
-                return self.lower(one_by_one)
+        args = tuple(
+            self.lower(a) for a in (as_planned(call) if self.row_by_row or not has_columns(call) else call.args)
+        )
+        if call.fn in DECIDING and self.raises(args[1]) and not self.raises(args[0]):
+            each = one_by_one(call)
+            if each is not None:
+                return self.lower(each)
         if args and all(isinstance(a, Lit) for a in args):
             folded = fold(replace(call, args=args), self.context)
             if folded is not None:
@@ -580,20 +588,3 @@ def is_key(expr: Expr) -> bool:
 def is_told(part: Expr) -> bool:
     """Whether it raises an error of the statement's own words."""
     return isinstance(part, Udf) and part.impl in ("raise_error", "assert_true")
-
-
-def _one_by_one(call: Call) -> Call | None:
-    """exists or forall over elements as they are written: Spark stops at the first that decides."""
-    items, body = call.args
-    if not isinstance(items, Call) or items.fn != "array" or not 1 < len(items.args) <= _WRITTEN:
-        return None
-    assert isinstance(body, Lambda)
-    (variable,) = body.params
-    terms = tuple(_with(body.body, variable.id, a) for a in items.args)
-    return Call(BOOLEAN, call.nullable, _DECIDING[call.fn], terms)
-
-
-def _with(e: Expr, variable: int, value: Expr) -> Expr:
-    if isinstance(e, LambdaVar):
-        return value if e.id == variable else e
-    return rebuilt(e, lambda child: _with(child, variable, value))

@@ -230,7 +230,7 @@ def shared_type(a: DataType, b: DataType, wider: bool = False) -> DataType | Non
     """Spark's tightest common type (`wider`: a decimal may grow): no string becomes a number, an integer may become FLOAT."""
     if a == b or VOID in (a, b):
         return b if a == VOID else a
-    if holds_string(a) != holds_string(b):
+    if mixes_strings(a, b):
         return None
     if is_numeric(a) and is_numeric(b):
         if isinstance(a, DecimalType) or isinstance(b, DecimalType):
@@ -258,9 +258,13 @@ def written_of(types: Iterable[DataType]) -> DataType | None:
     return result
 
 
-def holds_string(t: DataType) -> bool:
-    """Whether a type is STRING or has one inside."""
-    return t == STRING or any(holds_string(c) for c in t.children())
+def mixes_strings(a: DataType, b: DataType) -> bool:
+    """Whether one of two types is STRING, or has it inside, where the other one is something else than VOID."""
+    if VOID in (a, b):
+        return False
+    if STRING in (a, b):
+        return a != b
+    return any(map(mixes_strings, a.children(), b.children()))
 
 
 def comparable_type(a: DataType, b: DataType) -> DataType | None:
