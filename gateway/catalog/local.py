@@ -33,7 +33,7 @@ from gateway.catalog.objects import (
     StoredVolume,
 )
 from gateway.delta import table as delta_table
-from gateway.delta.containment import held_folder, is_under, not_allowed, real_path
+from gateway.delta.containment import held_folder, is_text, is_under, not_allowed, real_path
 from gateway.delta.log import has_log
 from gateway.delta.outline import Outline, kept_of, outline_of
 from gateway.errors import GatewayError, UnsupportedError, UserError, full_disk_told
@@ -362,7 +362,7 @@ class LocalCatalog:
             return []
 
     def _visible(self, entry: os.DirEntry[str]) -> bool:
-        if entry.name.startswith((".", "_")):
+        if entry.name.startswith((".", "_")) or not is_text(entry.name):
             return False
         if entry.is_symlink():  # of which some end nowhere, or may be followed by nobody
             return os.path.isdir(entry.path) and is_under(real_path(entry.path), self.root)

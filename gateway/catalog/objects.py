@@ -15,7 +15,7 @@ from dataclasses import MISSING, asdict, dataclass, field, fields, replace
 from typing import Any, TypeVar, get_type_hints
 
 from gateway.catalog.base import TableName
-from gateway.delta.containment import held_folder, opened
+from gateway.delta.containment import held_folder, is_text, opened
 from gateway.delta.schema import CHAR_VARCHAR, holds_char, parse_schema, struct_of
 from gateway.errors import GatewayError, ServerError, UnsupportedError, full_disk_told
 from gateway.sqltypes import (
@@ -186,7 +186,9 @@ def names(folder: str, kind: type) -> list[str]:
         entries = [] if os.path.islink(place) else os.listdir(place)
     except (FileNotFoundError, NotADirectoryError):
         return []
-    return sorted(e.removesuffix(ending) for e in entries if e.endswith(ending) and not e.startswith("."))
+    return sorted(
+        e.removesuffix(ending) for e in entries if e.endswith(ending) and not e.startswith(".") and is_text(e)
+    )
 
 
 def read(folder: str, kind: type[Stored], name: str, full: TableName) -> Stored | None:
