@@ -16,6 +16,7 @@ from typing import Any, TypeVar, get_type_hints
 
 from gateway.catalog.base import TableName
 from gateway.delta.containment import held_folder, is_text, opened
+from gateway.delta.log import read_json
 from gateway.delta.schema import CHAR_VARCHAR, holds_char, parse_schema, struct_of
 from gateway.errors import GatewayError, ServerError, UnsupportedError, full_disk_told
 from gateway.sqltypes import (
@@ -222,7 +223,7 @@ def load(path: str) -> dict[str, Any] | None:
         raise damaged(path, "it is no plain file that can be read") from error
     try:
         with os.fdopen(descriptor, encoding="utf-8") as file:
-            found = json.load(file)
+            found = read_json(file.read())
     except (ValueError, RecursionError) as error:
         raise damaged(path, "it is no JSON") from error
     if not isinstance(found, dict):
