@@ -388,17 +388,18 @@ def has_any(folder: str) -> bool:
     return any(names(folder, kind) for kind in KINDS if kind is not StoredKeys)
 
 
-def sweep(drafts: str, beginning: str, oldest: float) -> None:
-    """Remove files of a folder from before `oldest` (seconds since the epoch) that killed processes left."""
-    if not os.path.isdir(drafts) or os.path.realpath(drafts) != os.path.abspath(drafts):
-        return
-    with os.scandir(drafts) as entries:
-        plain = (e for e in entries if e.name.startswith(beginning) and e.is_file(follow_symlinks=False))
-        old = (e for e in plain if e.stat(follow_symlinks=False).st_mtime < oldest)
-        stale = [e.path for e in old]
-    for path in stale:
-        with contextlib.suppress(FileNotFoundError):  # another process may be sweeping too
-            os.unlink(path)
+def sweep(drafts: str, root: str, beginning: str, oldest: float) -> None:
+    """Remove files of a folder below `root` from before `oldest` (seconds since the epoch) that killed processes left.
+
+    Raises OSError, and UserError for a link in its place.
+    """
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError), held_folder(drafts, root) as held:
+        with os.scandir(held) as entries:
+            plain = (e for e in entries if e.name.startswith(beginning) and e.is_file(follow_symlinks=False))
+            stale = [e.name for e in plain if e.stat(follow_symlinks=False).st_mtime < oldest]
+        for name in stale:
+            with contextlib.suppress(FileNotFoundError):  # another process may be sweeping too
+                os.unlink(name, dir_fd=held)
 
 
 def identity(folder: str, kind: type, name: str) -> Witness | None:

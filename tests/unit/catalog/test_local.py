@@ -7,6 +7,7 @@ import os
 import socket
 import threading
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import datafusion
@@ -297,3 +298,47 @@ def test_all_types_has_every_type(samples: LocalCatalog) -> None:
     names = {f.type.name for f in bound.schema.fields}
     not_in_tables = {"VOID", "INTERVAL YEAR TO MONTH", "INTERVAL DAY TO SECOND", "INTERVAL", "VARIANT"}
     assert names == {row.name for row in t.TYPES} - not_in_tables
+
+
+@pytest.mark.parametrize("error", [FileNotFoundError, PermissionError])
+def test_folders_that_cannot_be_listed_keep_no_catalog_from_opening(
+    catalog: LocalCatalog, monkeypatch: pytest.MonkeyPatch, error: type[OSError]
+) -> None:
+    folder = os.stat(os.path.join(catalog.root, "Sales")).st_ino
+    scandir = os.scandir
+
+    def refusing(path: int | str) -> object:
+        if os.stat(path).st_ino == folder:
+            raise error(13, "not now", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refusing)
+    assert LocalCatalog("main", catalog.root).schemas() == ["Sales", "default"]
+
+
+def test_nothing_elsewhere_is_swept_through_a_link_put_there_meanwhile(catalog: LocalCatalog, tmp_path: Path) -> None:
+    drafts = Path(catalog.root) / "Sales" / "_volumes" / ".drafts"
+    drafts.mkdir(parents=True)
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "old").touch()
+    os.utime(outside / "old", (0, 0))
+    over = threading.Event()
+
+    def exchange() -> None:
+        aside = drafts.with_name("aside")
+        while not over.is_set():
+            os.rename(drafts, aside)
+            os.symlink(outside, drafts)
+            os.unlink(drafts)
+            os.rename(aside, drafts)
+
+    with ThreadPoolExecutor(1) as threads:
+        exchanging = threads.submit(exchange)
+        try:
+            for _ in range(3000):
+                removal.sweep(catalog.root, ["Sales"])
+        finally:
+            over.set()
+        exchanging.result()
+    assert (outside / "old").exists()
