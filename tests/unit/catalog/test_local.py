@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import socket
 import threading
@@ -16,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from gateway import sqltypes as t
-from gateway.catalog import removal
+from gateway.catalog import local, removal
 from gateway.catalog.base import AsOf, Catalog, TableName
 from gateway.catalog.bound import PathTable, bind
 from gateway.catalog.local import LocalCatalog
@@ -298,6 +299,36 @@ def test_all_types_has_every_type(samples: LocalCatalog) -> None:
     names = {f.type.name for f in bound.schema.fields}
     not_in_tables = {"VOID", "INTERVAL YEAR TO MONTH", "INTERVAL DAY TO SECOND", "INTERVAL", "VARIANT"}
     assert names == {row.name for row in t.TYPES} - not_in_tables
+
+
+def test_comments_of_schemas_that_are_made_at_the_same_time_are_all_kept(catalog: LocalCatalog) -> None:
+    def make(number: int) -> None:
+        own = LocalCatalog("main", catalog.root)
+        own.create_schema(f"s{number}", "new")
+        own.comment_schema(f"s{number}", f"of {number}")
+        own.create_schema(f"gone{number}", "soon")
+        own.drop_schema(f"gone{number}", cascade=False)
+
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(make, range(32)))
+    assert [catalog.schema_comment(f"s{n}") for n in range(32)] == [f"of {n}" for n in range(32)]
+    assert catalog.schema_comment("sales") == "about money"
+    assert catalog.schema_comment("gone7") is None
+
+
+def test_a_lock_that_others_hold_is_not_waited_for_without_end(
+    catalog: LocalCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local, "_PATIENCE", 0.05)
+    held = os.open(catalog.root, os.O_RDONLY)
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with pytest.raises(UserError) as caught:
+            catalog.create_schema("late", "x")
+        assert (caught.value.condition, caught.value.retryable) == ("WRITE_CONFLICT", True)
+        assert not catalog.has_schema("late")
+    finally:
+        os.close(held)
 
 
 @pytest.mark.parametrize("error", [FileNotFoundError, PermissionError])
