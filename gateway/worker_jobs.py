@@ -93,10 +93,10 @@ class Witness:
         return not (self.next is not None and os.path.exists(self.next)) and marker_of(self.path) == self.marker
 
 
-def marker_of(path: str) -> tuple[int, ...]:
-    """Inode, time and size of a file; empty without it."""
+def marker_of(path: str, folder: int | None = None) -> tuple[int, ...]:
+    """Inode, time and size of a file (in an open folder, if one is given); empty without it."""
     try:
-        found = os.stat(path)
+        found = os.stat(path, dir_fd=folder)
     except OSError:
         return ()
     return (found.st_ino, found.st_mtime_ns, found.st_size)

@@ -9,12 +9,14 @@ folder's spelling; hidden folders and links that lead out of the root are not se
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import logging
 import os
 import stat
+import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 from unicodedata import category
@@ -33,7 +35,7 @@ from gateway.catalog.objects import (
     StoredVolume,
 )
 from gateway.delta import table as delta_table
-from gateway.delta.containment import held_folder, is_under, not_allowed, real_path
+from gateway.delta.containment import held_folder, is_text, is_under, not_allowed, real_path
 from gateway.delta.log import has_log
 from gateway.delta.outline import Outline, kept_of, outline_of
 from gateway.errors import GatewayError, UnsupportedError, UserError, full_disk_told
@@ -41,6 +43,7 @@ from gateway.worker_jobs import Witness
 
 DEFAULT_SCHEMA = "default"
 _FACTS = ".gateway.json"
+_PATIENCE = 10.0  # seconds, for the file of all schemas' comments
 _FORBIDDEN = frozenset("/\0")
 _UNREADABLE = frozenset("\\")  # readers of Delta's log take it for a separator; what has it already may be dropped
 _LONGEST = 200  # bytes of a name, which temporary names are made of
@@ -234,10 +237,9 @@ class LocalCatalog:
             except FileExistsError as error:  # made meanwhile
                 raise _taken(folder) from error
         if comment is not None:
-            facts = self._facts()
-            facts.setdefault("schemas", {})[schema.lower()] = {"comment": comment}
             try:
-                self._write_facts(facts)
+                with self._facts_to_change() as facts:
+                    facts.setdefault("schemas", {})[schema.lower()] = {"comment": comment}
             except BaseException:
                 with contextlib.suppress(OSError):  # somebody has put a table there
                     os.rmdir(folder)
@@ -246,15 +248,16 @@ class LocalCatalog:
     def comment_schema(self, schema: str, comment: str | None) -> None:
         """Keep what a schema is for, or nothing."""
         self._check_writable()
-        facts = self._facts()
-        entry = facts.setdefault("schemas", {}).pop(schema.lower(), {})
-        entry.pop("comment", None)
-        if comment is not None:
-            entry["comment"] = comment
-        if entry:
-            facts["schemas"][schema.lower()] = entry
-        with full_disk_told(f"Cannot keep the comment of the schema {schema}", self.root):
-            self._write_facts(facts)
+        with (
+            full_disk_told(f"Cannot keep the comment of the schema {schema}", self.root),
+            self._facts_to_change() as facts,
+        ):
+            entry = facts.setdefault("schemas", {}).pop(schema.lower(), {})
+            entry.pop("comment", None)
+            if comment is not None:
+                entry["comment"] = comment
+            if entry:
+                facts["schemas"][schema.lower()] = entry
 
     def rename_table(self, schema: str, table: str, new_schema: str, new_table: str) -> None:
         """Move a table's folder. Raises TABLE_OR_VIEW_NOT_FOUND, LOCATION_ALREADY_EXISTS; UnsupportedError for a link."""
@@ -311,9 +314,9 @@ class LocalCatalog:
             raise UserError("SCHEMA_NOT_EMPTY", text)
         for root in roots:
             delta_table.forget(root)
-        facts = self._facts()
-        if facts.get("schemas", {}).pop(schema.lower(), None) is not None:
-            self._write_facts(facts)
+        if schema.lower() in self._facts().get("schemas", {}):
+            with self._facts_to_change() as facts:
+                facts.get("schemas", {}).pop(schema.lower(), None)
 
     def drop_table(self, schema: str, table: str) -> None:
         """Remove a table and its files, of an external one its name; raises UserError TABLE_OR_VIEW_NOT_FOUND."""
@@ -362,7 +365,7 @@ class LocalCatalog:
             return []
 
     def _visible(self, entry: os.DirEntry[str]) -> bool:
-        if entry.name.startswith((".", "_")):
+        if entry.name.startswith((".", "_")) or not is_text(entry.name):
             return False
         if entry.is_symlink():  # of which some end nowhere, or may be followed by nobody
             return os.path.isdir(entry.path) and is_under(real_path(entry.path), self.root)
@@ -515,6 +518,14 @@ class LocalCatalog:
             raise objects.damaged(path, "it does not hold schemas with comments")
         return facts or {}
 
+    @contextlib.contextmanager
+    def _facts_to_change(self) -> Iterator[dict[str, Any]]:
+        """What is known of all schemas, which is one file: who changes it does so behind all others. Written at the end."""
+        with _locked(self.root):
+            facts = self._facts()
+            yield facts
+            self._write_facts(facts)
+
     def _write_facts(self, facts: dict[str, Any]) -> None:
         path = os.path.join(self.root, _FACTS)
         draft = f"{path}.{uuid.uuid4().hex}"
@@ -528,6 +539,28 @@ class LocalCatalog:
         finally:
             with contextlib.suppress(FileNotFoundError):  # it is in its place
                 os.unlink(draft)
+
+
+@contextlib.contextmanager
+def _locked(folder: str) -> Iterator[None]:
+    """Hold a folder's lock, where the file system has one. Raises UserError WRITE_CONFLICT where others do not let go of it."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        end = time.monotonic() + _PATIENCE
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError as error:
+                if time.monotonic() > end:
+                    text = f"Others change the schemas of {folder} all the time. Send the statement again."
+                    raise UserError("WRITE_CONFLICT", text, retryable=True) from error
+                time.sleep(0.005)
+            except OSError:  # NFS locks no folders
+                break
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _taken(path: str) -> UserError:

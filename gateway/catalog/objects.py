@@ -15,7 +15,8 @@ from dataclasses import MISSING, asdict, dataclass, field, fields, replace
 from typing import Any, TypeVar, get_type_hints
 
 from gateway.catalog.base import TableName
-from gateway.delta.containment import held_folder, opened
+from gateway.delta.containment import held_folder, is_text, opened
+from gateway.delta.log import read_json
 from gateway.delta.schema import CHAR_VARCHAR, holds_char, parse_schema, struct_of
 from gateway.errors import GatewayError, ServerError, UnsupportedError, full_disk_told
 from gateway.sqltypes import (
@@ -186,7 +187,9 @@ def names(folder: str, kind: type) -> list[str]:
         entries = [] if os.path.islink(place) else os.listdir(place)
     except (FileNotFoundError, NotADirectoryError):
         return []
-    return sorted(e.removesuffix(ending) for e in entries if e.endswith(ending) and not e.startswith("."))
+    return sorted(
+        e.removesuffix(ending) for e in entries if e.endswith(ending) and not e.startswith(".") and is_text(e)
+    )
 
 
 def read(folder: str, kind: type[Stored], name: str, full: TableName) -> Stored | None:
@@ -220,7 +223,7 @@ def load(path: str) -> dict[str, Any] | None:
         raise damaged(path, "it is no plain file that can be read") from error
     try:
         with os.fdopen(descriptor, encoding="utf-8") as file:
-            found = json.load(file)
+            found = read_json(file.read())
     except (ValueError, RecursionError) as error:
         raise damaged(path, "it is no JSON") from error
     if not isinstance(found, dict):
@@ -385,17 +388,18 @@ def has_any(folder: str) -> bool:
     return any(names(folder, kind) for kind in KINDS if kind is not StoredKeys)
 
 
-def sweep(drafts: str, beginning: str, oldest: float) -> None:
-    """Remove files of a folder from before `oldest` (seconds since the epoch) that killed processes left."""
-    if not os.path.isdir(drafts) or os.path.realpath(drafts) != os.path.abspath(drafts):
-        return
-    with os.scandir(drafts) as entries:
-        plain = (e for e in entries if e.name.startswith(beginning) and e.is_file(follow_symlinks=False))
-        old = (e for e in plain if e.stat(follow_symlinks=False).st_mtime < oldest)
-        stale = [e.path for e in old]
-    for path in stale:
-        with contextlib.suppress(FileNotFoundError):  # another process may be sweeping too
-            os.unlink(path)
+def sweep(drafts: str, root: str, beginning: str, oldest: float) -> None:
+    """Remove files of a folder below `root` from before `oldest` (seconds since the epoch) that killed processes left.
+
+    Raises OSError, and UserError for a link in its place.
+    """
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError), held_folder(drafts, root) as held:
+        with os.scandir(held) as entries:
+            plain = (e for e in entries if e.name.startswith(beginning) and e.is_file(follow_symlinks=False))
+            stale = [e.name for e in plain if e.stat(follow_symlinks=False).st_mtime < oldest]
+        for name in stale:
+            with contextlib.suppress(FileNotFoundError):  # another process may be sweeping too
+                os.unlink(name, dir_fd=held)
 
 
 def identity(folder: str, kind: type, name: str) -> Witness | None:

@@ -11,11 +11,12 @@ import stat
 import time
 import uuid
 from collections.abc import Iterable, Sequence
+from functools import partial
 
 from gateway.catalog import objects, volumes
-from gateway.delta.containment import held_folder
+from gateway.delta.containment import held_folder, real_path
 from gateway.delta.write import STAGING
-from gateway.errors import ServerError
+from gateway.errors import ServerError, UserError
 
 _TRASH = ".dropped-"
 _STALE_SECONDS = 86_400
@@ -24,9 +25,6 @@ _log = logging.getLogger(__name__)
 
 def remove(folder: str, root: str) -> None:
     """Remove a folder below `root` in one step; a link is only unlinked. Raises ServerError WRITE_FAILED."""
-    if os.path.islink(folder):
-        os.unlink(folder)
-        return
     try:
         with held_folder(os.path.realpath(os.path.dirname(folder)), root) as parent:
             _set_aside(os.path.basename(folder), parent, root)
@@ -51,21 +49,33 @@ def remove_empty(folder: str, left: Sequence[str], root: str) -> bool:
 
 
 def sweep(root: str, schemas: Iterable[str]) -> None:
-    """Remove what processes that were killed left behind: half-made and half-dropped tables, a day old or more."""
+    """Remove what processes that were killed left behind: half-made and half-dropped tables, a day old or more.
+
+    What is gone by now, or cannot be listed or removed, is left: nothing in a warehouse keeps a process from starting.
+    """
     oldest = time.time() - _STALE_SECONDS
-    for parent in (root, *(os.path.join(root, n) for n in schemas)):
-        with os.scandir(parent) as entries:
-            stale = [
-                e.path
-                for e in entries
-                if e.name.startswith((_TRASH, STAGING))
-                and e.is_dir(follow_symlinks=False)
-                and e.stat(follow_symlinks=False).st_mtime < oldest
-            ]
-        for path in stale:
-            shutil.rmtree(path, ignore_errors=True)  # another process may be sweeping too
-        objects.sweep(os.path.join(parent, objects.FOLDER), objects.DRAFT, oldest)
-        objects.sweep(os.path.join(parent, volumes.FOLDER, volumes.DRAFTS), "", oldest)
+    for schema in ("", *schemas):
+        parent = real_path(os.path.join(root, schema))
+        for swept in (
+            partial(_sweep_tables, parent, root, oldest),
+            partial(objects.sweep, os.path.join(parent, objects.FOLDER), root, objects.DRAFT, oldest),
+            partial(objects.sweep, os.path.join(parent, volumes.FOLDER, volumes.DRAFTS), root, "", oldest),
+        ):
+            try:
+                swept()
+            except FileNotFoundError:
+                continue  # dropped meanwhile
+            except (OSError, UserError) as error:
+                _log.warning("what killed processes may have left in %s is not removed: %s", parent, error)
+
+
+def _sweep_tables(parent: str, root: str, oldest: float) -> None:
+    with held_folder(parent, root) as held:
+        with os.scandir(held) as entries:
+            begun = (e for e in entries if e.name.startswith((_TRASH, STAGING)) and e.is_dir(follow_symlinks=False))
+            stale = [e.name for e in begun if e.stat(follow_symlinks=False).st_mtime < oldest]
+        for name in stale:
+            shutil.rmtree(name, ignore_errors=True, dir_fd=held)  # another process may be sweeping too
 
 
 def failed(verb: str, folder: str, error: OSError) -> ServerError:

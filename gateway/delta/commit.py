@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import logging
 import os
@@ -20,6 +21,7 @@ from gateway.delta.checkpoint_instants import misread_parts
 from gateway.delta.containment import held_folder
 from gateway.delta.features import Protocol
 from gateway.errors import GatewayError, UserError, unsupported
+from gateway.worker_jobs import marker_of
 
 ENGINE = "delta-sql-gateway"
 Action = Mapping[str, Any]
@@ -90,11 +92,18 @@ def compact_json(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
-def publish(root: str, version: int, actions: Iterable[Action], settle: Callable[[], None] | None = None) -> None:
+def publish(
+    root: str,
+    version: int,
+    actions: Iterable[Action],
+    settle: Callable[[], None] | None = None,
+    behind: tuple[int, ...] | None = None,
+) -> None:
     """Make `actions` the commit `version`, once `settle` has seen to it that the files they name are on the disk.
 
-    Raises FileExistsError if another writer has made it already, FileNotFoundError if the table was dropped, and UserError
-    PATH_NOT_ALLOWED if there is a link in the place of the log's folder.
+    `behind` shows that the commit before it still is the one that was read (`Snapshot.marker`); None: that is not known.
+    Raises FileExistsError if another writer has made it already, or another table is there; FileNotFoundError if the table was
+    dropped; and UserError PATH_NOT_ALLOWED if there is a link in the place of the log's folder.
     """
     draft = f"_commit_{uuid.uuid4()}.json.tmp"
     with _log_folder(root) as folder:
@@ -106,6 +115,8 @@ def publish(root: str, version: int, actions: Iterable[Action], settle: Callable
                 os.fsync(file.fileno())
             if settle is not None:
                 settle()
+            if behind is not None:
+                _check_behind(folder, log.commit_path(root, version - 1), behind)
             # A hard link fails if the name is taken: the same put-if-absent as delta-rs and Spark use on local disks.
             os.link(draft, os.path.basename(log.commit_path(root, version)), src_dir_fd=folder, dst_dir_fd=folder)
         except BaseException:
@@ -118,6 +129,15 @@ def publish(root: str, version: int, actions: Iterable[Action], settle: Callable
             os.fsync(folder)
         except OSError as error:
             _log.warning("version %d of %s is made, but its log's folder cannot be written: %s", version, root, error)
+
+
+def _check_behind(folder: int, path: str, behind: tuple[int, ...]) -> None:
+    """Raise unless a commit in the log's held folder is what it was: the table may have been dropped and made anew."""
+    now = marker_of(os.path.basename(path), folder)
+    if not now and behind:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+    if now != behind:
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
 
 
 def put(root: str, name: str, text: str) -> None:

@@ -43,6 +43,20 @@ def is_within(path: str, within: Within) -> bool:
     return any(is_under(path, root) for root in within)
 
 
+def is_text(name: str) -> bool:
+    """Whether the name of a file is one that can be told: to the system names are bytes, which need not be UTF-8."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def as_text(path: str) -> str:
+    """A path with question marks for what `is_text` is false of."""
+    return path.encode(errors="replace").decode()
+
+
 def not_allowed(what: str) -> UserError:
     """PATH_NOT_ALLOWED; `what` begins the sentence."""
     return UserError("PATH_NOT_ALLOWED", f"{what} leads out of the folders that this server may use.")

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from gateway import sqltypes as t
-from gateway.delta.containment import Within, end_of_link, look
+from gateway.delta.containment import Within, as_text, end_of_link, is_text, look
 from gateway.delta.features import Protocol
 from gateway.delta.footers import one_valued, opened_parquet
 from gateway.delta.listed import Files
@@ -101,6 +101,10 @@ def listed(path: str, within: Within) -> list[str]:
                 raise UserError("DELTA_INVALID_FORMAT", text)
             if entry.name.startswith((".", "_")):
                 continue
+            if not is_text(entry.name):
+                raise UnsupportedError(
+                    "UNSUPPORTED_FEATURE", f"A file whose name is not UTF-8 ({as_text(entry.path)})."
+                )
             if entry.is_symlink():
                 end_of_link(entry.path, within)
             if entry.is_dir():

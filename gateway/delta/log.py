@@ -83,11 +83,19 @@ def actions(root: str, version: int) -> list[dict[str, Any]]:
     path = commit_path(root, version)
     try:
         with open(path, encoding="utf-8") as file:
-            found = [json.loads(line) for line in file if line.strip()]
+            found = [read_json(line) for line in file if line.strip()]
     except (ValueError, RecursionError) as error:
         raise _damaged(path) from error
     if not all(isinstance(action, dict) for action in found):
         raise _damaged(path)
+    return found
+
+
+def read_json(text: str) -> Any:
+    """What JSON says. Raises ValueError for what is none, or holds half a character, and RecursionError."""
+    found = json.loads(text)
+    if "\\u" in text:
+        json.dumps(found, ensure_ascii=False).encode()
     return found
 
 

@@ -88,7 +88,7 @@ def alter(snapshot: Snapshot, alteration: Alteration) -> int:
             )
             try:
                 made = commit.stamped(snapshot.root, seen.version, seen.properties, [info, *actions])
-                commit.publish(snapshot.root, seen.version + 1, made)
+                commit.publish(snapshot.root, seen.version + 1, made, None, seen.marker)
                 break
             except FileExistsError as error:
                 if alteration.at_once:
@@ -106,7 +106,7 @@ def alter(snapshot: Snapshot, alteration: Alteration) -> int:
 def _check_overtaken(snapshot: Snapshot, newer: Snapshot, alteration: Alteration) -> None:
     if newer.protocol != snapshot.protocol:
         raise _lost("DELTA_PROTOCOL_CHANGED", snapshot, "The protocol of the table was changed")
-    if logged_metadata(newer) != logged_metadata(snapshot):
+    if newer.table_id != snapshot.table_id or logged_metadata(newer) != logged_metadata(snapshot):
         raise _lost("DELTA_METADATA_CHANGED", snapshot, "The metadata of the table was changed")
     if alteration.reads and set(newer.files.logged) - set(snapshot.files.logged):
         raise _lost("DELTA_CONCURRENT_APPEND.WITHOUT_HINT", snapshot, "Rows that should have been read were added")

@@ -106,7 +106,8 @@ def restore_files(snapshot: Snapshot, version: int, parameters: commit.Parameter
         try:
             numbers = numbered_again(snapshot, now, then, actions, protocol)
             properties = metadata.get("configuration", {})
-            commit.publish(root, made, commit.stamped(root, snapshot.version, properties, numbers, at))
+            stamped = commit.stamped(root, snapshot.version, properties, numbers, at)
+            commit.publish(root, made, stamped, None, snapshot.marker)
         except (FileExistsError, FileNotFoundError) as error:
             raise conflict(root) from error
     commit.checkpoint_if_due(root, made, earlier.properties)

@@ -246,7 +246,7 @@ def publish_behind(
     for _ in range(ATTEMPTS):
         try:
             made = commit.stamped(snapshot.root, seen.version, seen.properties, row_ids.numbered(seen, actions))
-            commit.publish(snapshot.root, seen.version + 1, made, settle)
+            commit.publish(snapshot.root, seen.version + 1, made, settle, seen.marker)
             return seen.version + 1
         except FileExistsError:
             seen = open_snapshot(snapshot.root)

@@ -70,6 +70,7 @@ class Snapshot:
         default_factory=dict, compare=False
     )  # facts about this version, filled in by readers
     contents: Contents = field(default_factory=dict, compare=False)  # filled in by readers
+    marker: tuple[int, ...] | None = field(default=None, compare=False)  # of its commit: see `commit.publish`
 
     @cached_property
     def schema(self) -> t.StructType:
@@ -96,7 +97,7 @@ class _Entry:
     snapshot: Snapshot | None = None
     marker: tuple[int, ...] = ()
     within: Within = ()
-    ahead: tuple[Snapshot, tuple[int, ...]] | None = None  # a later version without its files, and its marker
+    ahead: Snapshot | None = None  # a later version without its files
 
 
 class SnapshotCache:
@@ -203,20 +204,19 @@ class SnapshotCache:
         known, entry.ahead = entry.ahead, None
         if entry.snapshot is None or not entry.marker or entry.snapshot.protocol.has("rowTracking"):
             return None
-        if known is None or known[0].version < entry.snapshot.version:
-            known = entry.snapshot, entry.marker
-        snapshot, marker = known
+        snapshot = entry.snapshot if known is None or known.version < entry.snapshot.version else known
         last = last_of_files(root, snapshot.version)
-        if last is None or marker != _marker(root, snapshot.version):
+        marker = () if last is None else _marker(root, last)
+        # That of the known one is looked at behind the newest one's, which then is of the same table.
+        if last is None or snapshot.marker != _marker(root, snapshot.version):
             return None
         if last > snapshot.version:
             # Not what is known of its files: they are others.
             within = entry.within or (root,)
             files = LateFiles.by(partial(_late_files, root, last, within, snapshot.table_id))
-            snapshot = replace(snapshot, version=last, files=files, notes={}, contents={})
-            marker = _marker(root, last)
+            snapshot = replace(snapshot, version=last, files=files, notes={}, contents={}, marker=marker)
         if snapshot is not entry.snapshot:
-            entry.ahead = snapshot, marker
+            entry.ahead = snapshot
         return snapshot
 
     @staticmethod
@@ -249,7 +249,7 @@ class SnapshotCache:
         if old is not None and old.table_id == snapshot.table_id:
             # Data files never change: what is known of one holds in every version.
             snapshot.contents.update((p, old.contents[p]) for p in snapshot.files.paths if p in old.contents)
-        entry.table, entry.snapshot, entry.marker = table, snapshot, _marker(root, snapshot.version)
+        entry.table, entry.snapshot, entry.marker = table, snapshot, snapshot.marker or ()
         if not watch.held():
             entry.marker = ()  # to be read again: the marker may be that of another table
         return snapshot
@@ -418,6 +418,7 @@ def _snapshot(root: str, table: DeltaTable, within: Within) -> Snapshot:
         table_id=str(metadata.id),
         created_ms=created if created is not None and abs(created) <= log.LAST_MS else None,
         within=within,
+        marker=_marker(root, table.version()),
     )
 
 

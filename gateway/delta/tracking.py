@@ -50,7 +50,7 @@ def track_rows(snapshot: Snapshot) -> int:
         actions = commit.stamped(root, seen.version, seen.properties, [info, *numbered(seen, bare)])
         with storage_errors(root):
             try:  # never behind another commit: it may have removed what would be added again
-                commit.publish(root, seen.version + 1, actions)
+                commit.publish(root, seen.version + 1, actions, None, seen.marker)
             except (FileExistsError, FileNotFoundError) as error:
                 raise conflict(root) from error
         seen = open_snapshot(root, within=snapshot.within)

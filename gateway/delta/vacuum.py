@@ -149,7 +149,8 @@ def _tell(root: str, operation: str, parameters: commit.Parameters, metrics: Map
         seen = open_snapshot(root)
         info = commit.info_action(operation, parameters, metrics, True, seen.version, commit.SNAPSHOT_ISOLATION)
         try:
-            commit.publish(root, seen.version + 1, commit.stamped(root, seen.version, seen.properties, [info]))
+            made = commit.stamped(root, seen.version, seen.properties, [info])
+            commit.publish(root, seen.version + 1, made, None, seen.marker)
             return seen.version + 1
         except FileExistsError:
             continue

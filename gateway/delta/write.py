@@ -363,7 +363,7 @@ def _publish_replace(
     actions = numbered(old, [*head, metadata, *removes_of(old), *adds], protocol)
     made = commit.stamped(path, old.version, metadata["metaData"]["configuration"], actions)
     try:
-        commit.publish(path, version, made, settle)
+        commit.publish(path, version, made, settle, old.marker)
     except (FileExistsError, FileNotFoundError) as error:
         raise conflict(path) from error
     return version
@@ -381,7 +381,8 @@ def _publish_append(
         version = seen.version + 1
         try:
             made = numbered(seen, actions)
-            commit.publish(path, version, commit.stamped(path, seen.version, seen.properties, made), settle)
+            made = commit.stamped(path, seen.version, seen.properties, made)
+            commit.publish(path, version, made, settle, seen.marker)
             return version
         except FileExistsError:
             seen = open_to_add(path)

@@ -56,6 +56,7 @@ from gateway.worker_jobs import Runtime
 
 _LONG_FETCH_MS = 10.0  # less is not worth to be written apart
 _PATIENCE = 0.2  # seconds that statements have held all slots before others may begin beside them
+_PLACES = 100  # one part in so many of all sessions is closed at once where there are too many
 _LEFT_SECONDS = 30.0  # for which what a client has closed and reads on stays untouched
 _READ_LATELY_SECONDS = 5.0  # a client that fetched within this time is still reading: a drain waits for it
 
@@ -153,9 +154,10 @@ class GatewayService:
         session.touched = self._clock()
         session.held = session.weight
         self._make_room(session.owner, session.held)
+        if self._has_no_place(session.owner):
+            self._make_places(session.owner)
         with self._lock:
-            few = self._config.session_limit // FEW
-            if len(self._sessions) >= self._config.session_limit and self._open[session.owner] >= few:
+            if self._has_no_place(session.owner):
                 raise ResourceError(
                     "RESOURCE_EXHAUSTED",
                     f"{self._config.session_limit} sessions are open, no more can be.",
@@ -396,6 +398,18 @@ class GatewayService:
             if holdings.fits(owner.name, size + holdings.share // 4):
                 break
         return holdings.fits(owner.name, size)
+
+    def _has_no_place(self, owner: Principal) -> bool:
+        """Whether a caller may have no more sessions."""
+        limit = self._config.session_limit
+        return len(self._sessions) >= limit and self._open[owner] >= limit // FEW
+
+    def _make_places(self, owner: Principal) -> None:
+        """Let go of a caller's oldest results that have sessions of their own: of each statement that was sent by itself."""
+        own = [o for o in self._operations.values() if o.session.for_one and o.session.owner == owner]
+        ended = sorted((o for o in own if o not in self._active), key=lambda o: o.touched)
+        for operation in ended[: max(1, self._config.session_limit // _PLACES)]:
+            self._expire(operation)
 
     def _accept(
         self, session: Session, purpose: Purpose, size: int, timeout: float | None, wait: float

@@ -61,6 +61,8 @@ DAMAGED: dict[str, tuple[str, str, str]] = {
     "deep": ("view", "[" * 100_000, "no JSON"),
     "a list": ("view", "[]", "no JSON object"),
     "not text": ("view", "\udcff", "no JSON"),
+    "half a character": ("view", json.dumps(VIEW | {"comment": "\ud800"}), "no JSON"),
+    "half a character of a query": ("view", json.dumps(VIEW | {"query": "SELECT '\udc00'"}), "no JSON"),
     "of another version": ("view", json.dumps(VIEW | {"format_version": 2}), "another version"),
     "an unknown key": ("view", json.dumps(VIEW | {"script": "x"}), "unknown key 'script'"),
     "no query": ("view", json.dumps(without(VIEW, "query")), "no query"),

@@ -254,3 +254,34 @@ def test_links_that_nobody_can_follow_break_nothing_around_them(server: Server, 
             link.unlink()
         folder.rmdir()
         answer(client, "DROP SCHEMA around CASCADE")
+
+
+def test_names_that_are_no_text_break_nothing_around_them(server: Server, client: Client, schema: Path) -> None:
+    answer(client, "CREATE VOLUME paths.v")
+    answer(client, "CREATE VIEW paths.w AS SELECT 1 AS id")
+    volume = schema / "_volumes" / "v"
+    volume.mkdir(parents=True, exist_ok=True)
+    (volume / "a.csv").write_text("id\n1\n")
+    odd = os.fsdecode(b"\xff")
+    for folder in (schema / odd, server.warehouse / odd / "t"):
+        shutil.copytree(schema / "t", folder)
+    for name in ("w.view.json", "v.volume.json"):
+        shutil.copy(schema / "_objects" / name, schema / "_objects" / f"{odd}{name}")
+    for folder in (volume, schema / "t"):
+        (folder / f"{odd}.csv").write_text("id\n2\n")
+        os.utime(folder / f"{odd}.csv", (0, 0))
+    try:
+        assert [row["tableName"] for row in answer(client, "SHOW TABLES IN paths")] == ["t", "w"]
+        assert "paths" in [row["databaseName"] for row in answer(client, "SHOW SCHEMAS")]
+        assert [row["volume_name"] for row in answer(client, "SHOW VOLUMES IN paths")] == ["v"]
+        found = answer(client, "SELECT table_name AS n FROM information_schema.tables WHERE table_schema = 'paths'")
+        assert sorted(row["n"] for row in found) == ["t", "w"]
+        assert [row["name"] for row in answer(client, "LIST '/Volumes/main/paths/v'")] == ["a.csv"]
+        assert "?.csv" in str(answer(client, "VACUUM paths.t DRY RUN"))
+        for text in (
+            "COPY INTO paths.t FROM '/Volumes/main/paths/v' FILEFORMAT = CSV FORMAT_OPTIONS ('header' = 'true')",
+            f"SELECT * FROM parquet.`{volume}`",
+        ):
+            refused(client, text, "UNSUPPORTED_FEATURE")
+    finally:
+        shutil.rmtree(server.warehouse / odd)

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from gateway.catalog.bound import DeltaBoundTable
 from gateway.delta.compaction import Compacted, Layout, check_compactable, compact, indexed_columns, layout_of, outdated
+from gateway.delta.containment import as_text
 from gateway.delta.held import HeldTable
 from gateway.delta.indexed import indexed_paths
 from gateway.delta.log import commit_times, commit_versions
@@ -274,7 +275,7 @@ def vacuum(command: c.Vacuum, job: Statement, env: Environment, runner: Queries,
     table = written_table(command.table, env, "VACUUM", "no files can be removed")
     swept = sweep(table.snapshot, command.hours, command.lite)
     if command.dry_run:
-        return rows_of("VACUUM", _PATH, [[f"file:{path}" for path in swept.paths]])
+        return rows_of("VACUUM", _PATH, [[f"file:{as_text(path)}" for path in swept.paths]])
     emit(Planned("VACUUM", "gateway", "files that are no part of the table are removed", _PATH, writes=True))
     remove(table.snapshot, swept, partial(stop_if_cancelled, emit))
     return rows_of("VACUUM", _PATH, [[f"file:{table.snapshot.root}"]], announced=True)

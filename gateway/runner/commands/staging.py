@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from gateway.catalog import volumes
 from gateway.catalog.base import Catalog
-from gateway.delta.containment import held_folder, is_under
+from gateway.delta.containment import held_folder, is_text, is_under
 from gateway.engine.base import Emit, Statement
 from gateway.errors import Span, UserError, full_disk_told, unsupported
 from gateway.results import file_links
@@ -88,7 +88,7 @@ def list_files(command: c.ListFiles, job: Statement, env: Environment, runner: Q
     shown = str(place.path).rstrip("/")
     if os.path.isdir(at):
         with os.scandir(at) as entries:
-            found = [(f"{shown}/{e.name}", e.name, e) for e in entries if not e.is_symlink()]
+            found = [(f"{shown}/{e.name}", e.name, e) for e in entries if not e.is_symlink() and is_text(e.name)]
         rows = [_row(path, name, e.stat(follow_symlinks=False), e.is_dir()) for path, name, e in sorted(found)]
     elif os.path.isfile(at):
         rows = [_row(shown, os.path.basename(shown), os.stat(at), False)]

@@ -215,6 +215,8 @@ def _shares(site: Site, index: int) -> tuple[tuple[float, ...], bool]:
         arg = arg.arg
     if not isinstance(arg, Call) or arg.fn != "array":
         raise site.not_constant(index, "percentage")
+    if not arg.args:  # of which Spark makes no array
+        raise unsupported(f"{site.shown} of no percentage", site.span_of(index))
     shares = []
     for item in map(folded, arg.args):
         if not isinstance(item, Lit):

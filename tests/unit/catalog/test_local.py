@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import socket
 import threading
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import datafusion
@@ -15,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from gateway import sqltypes as t
-from gateway.catalog import removal
+from gateway.catalog import local, removal
 from gateway.catalog.base import AsOf, Catalog, TableName
 from gateway.catalog.bound import PathTable, bind
 from gateway.catalog.local import LocalCatalog
@@ -297,3 +299,77 @@ def test_all_types_has_every_type(samples: LocalCatalog) -> None:
     names = {f.type.name for f in bound.schema.fields}
     not_in_tables = {"VOID", "INTERVAL YEAR TO MONTH", "INTERVAL DAY TO SECOND", "INTERVAL", "VARIANT"}
     assert names == {row.name for row in t.TYPES} - not_in_tables
+
+
+def test_comments_of_schemas_that_are_made_at_the_same_time_are_all_kept(catalog: LocalCatalog) -> None:
+    def make(number: int) -> None:
+        own = LocalCatalog("main", catalog.root)
+        own.create_schema(f"s{number}", "new")
+        own.comment_schema(f"s{number}", f"of {number}")
+        own.create_schema(f"gone{number}", "soon")
+        own.drop_schema(f"gone{number}", cascade=False)
+
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(make, range(32)))
+    assert [catalog.schema_comment(f"s{n}") for n in range(32)] == [f"of {n}" for n in range(32)]
+    assert catalog.schema_comment("sales") == "about money"
+    assert catalog.schema_comment("gone7") is None
+
+
+def test_a_lock_that_others_hold_is_not_waited_for_without_end(
+    catalog: LocalCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local, "_PATIENCE", 0.05)
+    held = os.open(catalog.root, os.O_RDONLY)
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with pytest.raises(UserError) as caught:
+            catalog.create_schema("late", "x")
+        assert (caught.value.condition, caught.value.retryable) == ("WRITE_CONFLICT", True)
+        assert not catalog.has_schema("late")
+    finally:
+        os.close(held)
+
+
+@pytest.mark.parametrize("error", [FileNotFoundError, PermissionError])
+def test_folders_that_cannot_be_listed_keep_no_catalog_from_opening(
+    catalog: LocalCatalog, monkeypatch: pytest.MonkeyPatch, error: type[OSError]
+) -> None:
+    folder = os.stat(os.path.join(catalog.root, "Sales")).st_ino
+    scandir = os.scandir
+
+    def refusing(path: int | str) -> object:
+        if os.stat(path).st_ino == folder:
+            raise error(13, "not now", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refusing)
+    assert LocalCatalog("main", catalog.root).schemas() == ["Sales", "default"]
+
+
+def test_nothing_elsewhere_is_swept_through_a_link_put_there_meanwhile(catalog: LocalCatalog, tmp_path: Path) -> None:
+    drafts = Path(catalog.root) / "Sales" / "_volumes" / ".drafts"
+    drafts.mkdir(parents=True)
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "old").touch()
+    os.utime(outside / "old", (0, 0))
+    over = threading.Event()
+
+    def exchange() -> None:
+        aside = drafts.with_name("aside")
+        while not over.is_set():
+            os.rename(drafts, aside)
+            os.symlink(outside, drafts)
+            os.unlink(drafts)
+            os.rename(aside, drafts)
+
+    with ThreadPoolExecutor(1) as threads:
+        exchanging = threads.submit(exchange)
+        try:
+            for _ in range(3000):
+                removal.sweep(catalog.root, ["Sales"])
+        finally:
+            over.set()
+        exchanging.result()
+    assert (outside / "old").exists()

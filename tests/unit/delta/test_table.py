@@ -13,7 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from gateway import sqltypes as t
-from gateway.delta import plan_message
+from gateway.delta import history, plan_message
+from gateway.delta.commit import checkpoint
 from gateway.delta.files import open_files
 from gateway.delta.log import commit_path
 from gateway.delta.scan import NATIVE, plan_scan
@@ -234,3 +235,14 @@ def test_a_log_that_was_away_for_a_moment_is_no_damaged_one(versions: str, monke
     with pytest.raises(ServerError) as caught:
         open_snapshot(versions)
     assert (caught.value.condition, caught.value.retryable) == ("DELTA_FILE_NOT_FOUND", True)
+
+
+def test_half_a_character_in_a_commit_behind_a_checkpoint_is_told(versions: str) -> None:
+    checkpoint(versions, 3)
+    commit = Path(commit_path(versions, 1))
+    commit.write_text(commit.read_text().replace('"WRITE"', '"\\ud800"'))
+    snapshot = open_snapshot(versions)
+    assert snapshot.num_rows == 3
+    with pytest.raises(ServerError) as caught:
+        history.versions(snapshot, None)
+    assert caught.value.condition == "DELTA_LOG_CORRUPT"

@@ -49,6 +49,8 @@ REFUSED: dict[str, str] = {
     "SELECT mask('a', 'Q', array_max(array('a', 'b')), 'd')": "parameter 3 of `mask`, which must be constant",
     "SELECT listagg(c, array_max(array(',', '+'))) FROM VALUES ('a') AS t(c)": "parameter 2 of `listagg`",
     "SELECT percentile(c, array_max(array(0.5, 0.1))) FROM VALUES (1) AS t(c)": "parameter 2 of `percentile`",
+    "SELECT percentile(c, array()) FROM VALUES (1) AS t(c)": "of no percentage",
+    "SELECT approx_percentile(c, array()) FROM VALUES (1) AS t(c)": "of no percentage",
     "SELECT sum(b) OVER (ORDER BY a) FROM VALUES (array(1, NULL), 1) t(a, b)": "arrays or structs with NULLs inside",
     "SELECT collect_set(0) FROM (SELECT 0 FROM VALUES (1) t(i) HAVING count(i) > 0)": "A construct of this statement",
     # Spark can't resolve the first two and answers the third with the windows of the rows that are left

@@ -79,6 +79,25 @@ def test_large_sessions_and_many_of_one_caller(tmp_path: Path) -> None:
     refused(lambda: house.open(OTHER), ResourceError)
 
 
+def test_statements_sent_by_themselves_make_room_for_further_ones(tmp_path: Path) -> None:
+    house = House(tmp_path, session_limit=20, slots=2)
+    kept = house.execute(house.open())
+    ended(house.run(kept))
+    runs = house.execute(house.open(for_one=True))
+    held = []
+    for _ in range(40):
+        held.append(house.execute(house.open(for_one=True)))
+        ended(house.run(held[-1]))
+        house.clock.now += 1
+    assert "INVALID_OPERATION_HANDLE" in str(refused(lambda: house.status(held[0]), ProtocolError))
+    for handle in (kept, *held[-17:]):
+        assert house.status(handle).state is State.FINISHED
+    assert house.status(runs).state is State.RUNNING
+    for _ in range(2):
+        house.open(OTHER)
+    refused(lambda: house.open(OTHER), ResourceError)  # what its caller has to close is not closed
+
+
 def on_disk(house: House, operation: Handle, end: int) -> None:
     """Rows of which the last one ends at a byte of the statement's file."""
     house.run(operation).sink.event(Rows(1, offset=end - (1 << 20), length=1 << 20))
