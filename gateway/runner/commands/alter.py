@@ -314,16 +314,17 @@ def _alteration(
 def _check_no_nulls(
     change: c.ColumnChange, table: DeltaBoundTable, env: Environment, runner: Queries, emit: Emit
 ) -> None:
-    """Raise DELTA_NOT_NULL_CONSTRAINT_VIOLATED if a column that is to be NOT NULL holds a NULL."""
+    """Raise DELTA_NEW_NOT_NULL_VIOLATION if a column that is to be NOT NULL holds a NULL."""
     if len(change.column.parts) > 1:
         raise unsupported("SET NOT NULL inside of a column", change.column.span)
     fields = [f.name for f in table.schema.fields]
     name = next((f for f in fields if f.lower() == change.column.parts[0].lower()), None)
     if name is None:
         raise no_column(change.column, fields)
-    if _count(f"{next(_back_quoted((name,)))} IS NULL", table, env, runner, emit):
-        text = f"NOT NULL constraint violated for column: {name}."
-        raise UserError("DELTA_NOT_NULL_CONSTRAINT_VIOLATED", text, span=change.column.span)
+    violating = _count(f"{next(_back_quoted((name,)))} IS NULL", table, env, runner, emit)
+    if violating:
+        text = f"{violating} rows in {table.name} violate the new NOT NULL constraint on {name}"
+        raise UserError("DELTA_NEW_NOT_NULL_VIOLATION", text, span=change.column.span)
 
 
 def _synced(

@@ -182,7 +182,7 @@ def test_not_null_is_for_columns_without_nulls(shop: Session) -> None:
     assert refused(shop, "INSERT INTO t VALUES (3, NULL, NULL)").condition == "DELTA_NOT_NULL_CONSTRAINT_VIOLATED"
     shop.run("ALTER TABLE t ALTER COLUMN v DROP NOT NULL")
     shop.run("INSERT INTO t VALUES (3, NULL, NULL)")
-    assert refused(shop, "ALTER TABLE t ALTER COLUMN v SET NOT NULL").condition == "DELTA_NOT_NULL_CONSTRAINT_VIOLATED"
+    assert refused(shop, "ALTER TABLE t ALTER COLUMN v SET NOT NULL").condition == "DELTA_NEW_NOT_NULL_VIOLATION"
 
 
 def test_tables_and_views_get_other_names(shop: Session) -> None:
