@@ -206,6 +206,12 @@ def regexp_extract(value: str, pattern: str, index: int) -> str:
     return found.group(index) or ""
 
 
+def first_group(function: str, pattern: str, value: str, index: int) -> str | None:
+    """A group of the first match, for a function that makes a pattern of what it is given; None without a match."""
+    found = _search(_pattern(function, pattern), value)
+    return None if found is None else found.group(index)
+
+
 @scalar("regexp_extract_all")
 def regexp_extract_all(value: str, pattern: str, index: int) -> list[str]:
     """The group of every match."""

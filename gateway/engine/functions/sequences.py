@@ -113,8 +113,9 @@ def sequence_moments(spec: UdfSpec) -> Kernel:
             exact = (by - whole * MICROS_PER_DAY)[rows] * places
         micros = to_instant(days * MICROS_PER_DAY + rest, zone, offsets) + exact
         values = micros // scale
-        ahead = by[rows] >= 0
-        keep = np.where(ahead, values * scale <= last[rows] * scale, values >= last[rows])
+        # Spark stops at one microsecond behind the end, and backwards takes that one in.
+        end = last[rows] * scale
+        keep = np.where(by[rows] >= 0, micros <= end, micros >= end - 1)
         keep &= (by[rows] != 0) | (places == 0)
         counts = np.bincount(rows[keep], minlength=len(lengths)).astype(np.int64)
         numbers = pa.array(values[keep])

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from gateway.engine.functions import RowError
 from gateway.engine.functions.distinct import scalar
+from gateway.engine.functions.regex import first_group
 
 _ALPHANUM = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
 _UNRESERVED = _ALPHANUM | frozenset("_-!.~'()*")
@@ -126,11 +127,7 @@ def parse_url(url: str, part: str, *rest: str | bool) -> str | None:
             f"The url is invalid: {url}. Use `try_parse_url` to tolerate invalid URL and return NULL instead.",
         ) from None
     if key:
-        for pair in (uri.query or "").split("&"):
-            name, equals, value = pair.partition("=")
-            if equals and name == key[0]:
-                return value
-        return None
+        return _parameter(uri.query or "", str(key[0]))
     if part == "FILE":
         return None if uri.path is None else uri.path + (f"?{uri.query}" if uri.query is not None else "")
     return {
@@ -142,3 +139,11 @@ def parse_url(url: str, part: str, *rest: str | bool) -> str | None:
         "AUTHORITY": uri.authority,
         "USERINFO": uri.userinfo,
     }.get(part)
+
+
+def _parameter(query: str, key: str) -> str | None:
+    """The value of a query's first parameter of a name, which is a pattern: Spark looks for `(&|^)` name `=([^&]*)`."""
+    if key.replace("_", "").isalnum():
+        found = (pair.partition("=") for pair in query.split("&"))
+        return next((value for name, equals, value in found if equals and name == key), None)
+    return first_group("parse_url", f"(&|^){key}=([^&]*)", query, 2)
