@@ -18,6 +18,7 @@ from gateway.sql.lowering.existence import rewritten
 from gateway.sql.lowering.expressions import Lowering
 from gateway.sql.lowering.extent import check_extent
 from gateway.sql.lowering.generate import Generator
+from gateway.sql.lowering.input_order import with_input_order
 from gateway.sql.lowering.late_columns import LateColumns
 from gateway.sql.lowering.lateral import decorrelated
 from gateway.sql.lowering.planned_rows import local_columns
@@ -95,7 +96,7 @@ def compile_query(query: BoundQuery, context: Context) -> Compiled:
     if query.ids is not None:
         rel = decorrelated(rel, query.ids, CATALOGUE) if query.ids.laterals else rel
         rel = rewritten(rel, query.ids, CATALOGUE)
-    rel = with_hidden_groups(with_unmatched_keys(with_one_zero(rel)))
+    rel = with_input_order(with_hidden_groups(with_unmatched_keys(with_one_zero(rel))), query.ids, CATALOGUE)
     needed = needed_columns(rel)
     has_subqueries = query.ids is not None
     lowering = Lowering(CATALOGUE, context, Bounds(rel, needed, has_subqueries), local, rel)

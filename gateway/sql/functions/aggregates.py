@@ -340,7 +340,7 @@ def _first(name: str) -> Lower:
                 raise refused(agg, f"{agg.shown} with FILTER and OVER")
             return bound.agg_fn(name, agg.type, value, distinct=False, ignore_nulls=ignore)
         where = filtered(agg, not_null(value)) if ignore else agg.where
-        return bound.agg_fn(name, agg.type, value, where=where, distinct=False)
+        return bound.agg_fn(name, agg.type, value, where=where, distinct=False, order=agg.order)
 
     return lower
 

@@ -1,0 +1,103 @@
+"""Rows that a query below has ordered, for what takes them as they come.
+
+Spark hands rows on in the order of the last ORDER BY: `first(x)` of a sorted view is its first row's, and its rows stay in
+order behind WHERE. The engine keeps no order below a filter or an aggregate: behind a filter rows are ordered again, and to an
+aggregate that order becomes its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gateway.sql.typed import nodes as b
+from gateway.sql.typed.catalogue import Catalogue, is_steady
+from gateway.sql.typed.copies import copied
+from gateway.sql.typed.nodes import Agg, Col, Expr, Ids, Rel, SortKey
+from gateway.sql.typed.walk import all_expressions, all_relations, nodes
+
+_AS_THEY_COME = frozenset((
+    "first", "first_value", "last", "last_value", "any_value", "collect_list", "array_agg", "listagg", "string_agg",
+))  # fmt: skip
+
+
+def with_input_order(rel: Rel, ids: Ids | None, catalogue: Catalogue) -> Rel:
+    """`rel` with its rows, those of LIMITs and those of such aggregates in the order of the sort below; changes it in place."""
+    relations = all_relations(rel)
+    if not any(isinstance(r, b.Sort) for r in relations):
+        return rel
+    ids = ids or Ids(1 + max(c.id for r in relations for c in r.columns))
+    for at in relations:
+        if isinstance(at, b.Aggregate) and any(map(_asks, at.aggs)) and _is_ordered(at.input, catalogue):
+            at.input, keys = _ordered(at.input, ids)
+            at.aggs = tuple(replace(a, order=keys) if _asks(a) else a for a in at.aggs)
+        elif isinstance(at, b.Limit):
+            at.input = _in_order(at.input, ids, catalogue)
+    return _in_order(rel, ids, catalogue)
+
+
+def _in_order(rel: Rel, ids: Ids, catalogue: Catalogue) -> Rel:
+    if not any(isinstance(r, (b.Filter, b.CteRef)) for r in _above_sort(rel, catalogue)):
+        return rel
+    below, keys = _ordered(rel, ids)
+    columns = tuple(rel.columns)
+    return b.Project(columns, b.Sort(below.columns, below, keys), columns)
+
+
+def _asks(agg: Agg) -> bool:
+    return agg.fn in _AS_THEY_COME and not agg.order and not agg.distinct
+
+
+def _sort_of(rel: Rel) -> b.Sort | None:
+    """The sort that gives a relation its order, or the rows of a LIMIT theirs."""
+    while isinstance(rel, b.Limit):
+        rel = rel.input
+    asks = isinstance(rel, b.Sort) and any(isinstance(n, b.Subquery) for k in rel.keys for n in nodes(k.expr))
+    return rel if isinstance(rel, b.Sort) and not asks else None
+
+
+def _above_sort(rel: Rel, catalogue: Catalogue) -> list[Rel]:
+    """What hands on the order of a sort below it; nothing where there is none, or what differs each time is used by a name."""
+    found: list[Rel] = []
+    while isinstance(rel, (b.Project, b.Filter, b.CteRef)):
+        found.append(rel)
+        if isinstance(rel, b.CteRef) and not all(is_steady(e, catalogue) for e in all_expressions(rel.cte.plan)):
+            return []
+        rel = rel.cte.plan if isinstance(rel, b.CteRef) else rel.input
+    return found if _sort_of(rel) is not None else []
+
+
+def _is_ordered(rel: Rel, catalogue: Catalogue) -> bool:
+    return bool(_above_sort(rel, catalogue)) or _sort_of(rel) is not None
+
+
+def _ordered(rel: Rel, ids: Ids) -> tuple[Rel, tuple[SortKey, ...]]:
+    """The relation with what it is ordered by among its columns, and the keys over these."""
+    if isinstance(rel, b.CteRef):  # in the place of its name, as Spark does: others use it without the keys
+        plan, _ = copied(rel.cte.plan, ids)
+        return _ordered(b.Project(rel.columns, plan, tuple(plan.columns)), ids)
+    if isinstance(rel, b.Filter):
+        below, keys = _ordered(rel.input, ids)
+        return replace(rel, columns=below.columns, input=below), keys
+    if isinstance(rel, b.Project):
+        below, keys = _ordered(rel.input, ids)
+        return _with_keys(replace(rel, input=below), rel.exprs, keys, ids)
+    sort, columns = _sort_of(rel), tuple(rel.columns)
+    assert sort is not None
+    return _with_keys(b.Project(columns, rel, columns), columns, sort.keys, ids)
+
+
+def _with_keys(
+    rel: b.Project, exprs: tuple[Expr, ...], keys: tuple[SortKey, ...], ids: Ids
+) -> tuple[Rel, tuple[SortKey, ...]]:
+    """The projection with the keys (over its input) as columns, where they are none already."""
+    known = {e.id: c for c, e in zip(rel.columns, exprs, strict=True) if isinstance(e, Col)}
+    columns, own = list(rel.columns), list(exprs)
+    found: list[SortKey] = []
+    for key in keys:
+        column = known.get(key.expr.id) if isinstance(key.expr, Col) else None
+        if column is None:
+            column = Col(key.expr.type, key.expr.nullable, ids.take(), f"order_{len(found)}")
+            columns.append(column)
+            own.append(key.expr)
+        found.append(replace(key, expr=column))
+    return replace(rel, columns=tuple(columns), exprs=tuple(own)), tuple(found)

@@ -1,0 +1,48 @@
+"""The order of a query below, where Spark hands it on: to rows, to LIMIT, to aggregates that take rows as they come."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gateway.errors import UnsupportedError
+from gateway.runner import Runner
+from tests.unit.runner.session import Session
+
+T = "VALUES (30, 'c', 1), (10, 'a', 1), (20, 'b', 2) AS t(v, k, g)"
+
+#: The rows are those of Spark 4.2, in its order.
+ANSWERS: dict[str, list[tuple[Any, ...]]] = {
+    f"SELECT first(v), last(v), any_value(k) FROM (SELECT * FROM {T} ORDER BY v)": [(10, 30, "a")],
+    f"SELECT collect_list(k), listagg(k, '-') FROM (SELECT * FROM {T} ORDER BY v DESC)": [(["c", "b", "a"], "c-b-a")],
+    f"SELECT collect_list(k) FILTER (WHERE v > 10) FROM (SELECT k, v FROM {T} ORDER BY -v)": [(["c", "b"],)],
+    f"SELECT first(v) FROM (SELECT v FROM (SELECT * FROM {T} ORDER BY k) WHERE v > 10)": [(20,)],
+    f"SELECT g, first(v) FROM (SELECT * FROM {T} ORDER BY v) GROUP BY g HAVING first(v) > 15": [(2, 20)],
+    f"SELECT first(v), count(DISTINCT g) FROM (SELECT * FROM {T} ORDER BY v + g)": [(10, 2)],
+    f"SELECT collect_list(v) FROM (SELECT v FROM {T} ORDER BY k LIMIT 2)": [([10, 20],)],
+    f"WITH s AS (SELECT * FROM {T} ORDER BY v) SELECT (SELECT first(k) FROM s), (SELECT last(k) FROM s)": [("a", "c")],
+    f"SELECT v * 2 FROM (SELECT * FROM {T} ORDER BY k) WHERE v > 5": [(20,), (40,), (60,)],
+    f"SELECT v FROM (SELECT * FROM {T} ORDER BY k) WHERE v > 10 LIMIT 1": [(20,)],
+    f"WITH s AS (SELECT v, k FROM {T} ORDER BY v DESC) SELECT k FROM s WHERE v <> 20": [("c",), ("a",)],
+    f"SELECT upper(k) FROM (SELECT * FROM (SELECT * FROM {T} ORDER BY v DESC) WHERE v < 30)": [("B",), ("A",)],
+    "SELECT count(*), first(id) FROM (SELECT id FROM range(10) ORDER BY id % 3 DESC, id)": [(10, 2)],
+}
+
+
+@pytest.mark.parametrize("sql", list(ANSWERS))
+def test_rows_come_in_the_order_of_the_query_below(runner: Runner, sql: str) -> None:
+    assert Session(runner).rows(sql) == ANSWERS[sql]
+
+
+def test_an_order_of_its_own_comes_first(runner: Runner) -> None:
+    sql = f"SELECT listagg(k) WITHIN GROUP (ORDER BY k DESC) FROM (SELECT * FROM {T} ORDER BY k)"
+    assert Session(runner).rows(sql) == [("cba",)]
+
+
+def test_what_differs_each_time_is_computed_once_for_a_name(runner: Runner) -> None:
+    with pytest.raises(UnsupportedError, match="used more than once"):
+        Session(runner).rows(
+            "WITH s AS (SELECT rand() AS r, id FROM range(3) ORDER BY id) "
+            "SELECT (SELECT first(r) FROM s) = (SELECT first(r) FROM s)"
+        )
