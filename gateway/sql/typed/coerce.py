@@ -216,9 +216,8 @@ def least_common_of(types: Iterable[DataType]) -> DataType | None:
 
     Strings are taken last, so that the result doesn't depend on the order (`coalesce('1', 2, 2.5)`).
     """
-    flat = [plain(t) for t in types]
     result: DataType = VOID
-    for t in [t for t in flat if not _has_string(t)] + [t for t in flat if _has_string(t)]:
+    for t in sorted(map(plain, types), key=_has_string):
         common = least_common_type(result, t)
         if common is None:
             return None
@@ -260,10 +259,8 @@ def written_of(types: Iterable[DataType]) -> DataType | None:
 
 def mixes_strings(a: DataType, b: DataType) -> bool:
     """Whether one of two types is STRING, or has it inside, where the other one is something else than VOID."""
-    if VOID in (a, b):
-        return False
     if STRING in (a, b):
-        return a != b
+        return a != b and VOID not in (a, b)
     return any(map(mixes_strings, a.children(), b.children()))
 
 
