@@ -365,7 +365,7 @@ class DataFusionExecution:
             return Economy.PLAIN
         if economy in (Economy.NONE, Economy.PLAIN):
             return next((found for operator, found in _ECONOMIES.items() if operator in message), None)
-        return None
+        return Economy.ONE_PARTITION if economy is Economy.RESERVED_SORTS else None
 
     def _told(self, error: BaseException) -> GatewayError:
         """The failure as an error of ours; one that a damaged file may have caused names the file."""

@@ -128,3 +128,13 @@ def test_more_than_fits_into_memory(narrow: Runner, sql: str) -> None:
     session = Session(narrow)
     session.run("USE shop")
     assert len(session.rows(sql)) == 400_000
+
+
+def test_a_sort_that_does_not_fit_beside_others_has_one_partition(tmp_path: Path, samples: Path) -> None:
+    made = make_runner(
+        warehouse=str(tmp_path / "warehouse"), samples=str(samples), spill=str(tmp_path / "spill"), memory_limit=1 << 25
+    )
+    made.warm_up()
+    rows = Session(made).rows("SELECT id, repeat(string(id), 16) AS s FROM range(300000) ORDER BY s DESC")
+    assert rows[0][0] == 99999
+    assert len(rows) == 300_000
