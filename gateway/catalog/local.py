@@ -555,7 +555,7 @@ def _locked(folder: str) -> Iterator[None]:
                 if time.monotonic() > end:
                     text = f"Others change the schemas of {folder} all the time. Send the statement again."
                     raise UserError("WRITE_CONFLICT", text, retryable=True) from error
-                time.sleep(0.005)
+                time.sleep(0.005)  # flock itself waits without an end
             except OSError:  # NFS locks no folders
                 break
         yield

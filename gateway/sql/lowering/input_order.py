@@ -7,7 +7,7 @@ aggregate that order becomes its own.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from gateway.sql.typed import nodes as b
 from gateway.sql.typed.catalogue import Catalogue, is_steady
@@ -25,22 +25,68 @@ def with_input_order(rel: Rel, ids: Ids | None, catalogue: Catalogue) -> Rel:
     relations = all_relations(rel)
     if not any(isinstance(r, b.Sort) for r in relations):
         return rel
-    ids = ids or Ids(1 + max(c.id for r in relations for c in r.columns))
-    for at in relations:
-        if isinstance(at, b.Aggregate) and any(map(_asks, at.aggs)) and _is_ordered(at.input, catalogue):
-            at.input, keys = _ordered(at.input, ids)
-            at.aggs = tuple(replace(a, order=keys) if _asks(a) else a for a in at.aggs)
-        elif isinstance(at, b.Limit):
-            at.input = _in_order(at.input, ids, catalogue)
-    return _in_order(rel, ids, catalogue)
+    orders = _Orders(ids or Ids(1 + max(c.id for r in relations for c in r.columns)), catalogue)
+    orders.settle(rel)
+    return orders.again(rel)
 
 
-def _in_order(rel: Rel, ids: Ids, catalogue: Catalogue) -> Rel:
-    if not any(isinstance(r, (b.Filter, b.CteRef)) for r in _above_sort(rel, catalogue)):
-        return rel
-    below, keys = _ordered(rel, ids)
-    columns = tuple(rel.columns)
-    return b.Project(columns, b.Sort(below.columns, below, keys), columns)
+@dataclass(frozen=True, slots=True)
+class _Orders:
+    """One statement's: `ids` for the columns that are added, and the common table expressions that have been looked at."""
+
+    ids: Ids
+    catalogue: Catalogue
+    settled: set[int] = field(default_factory=set)
+
+    def settle(self, rel: Rel) -> None:
+        """Give the LIMITs and aggregates in `rel` their order; what has it already stays as it is."""
+        for at in all_relations(rel):
+            if isinstance(at, b.Aggregate) and any(map(_asks, at.aggs)) and self._is_ordered(at.input):
+                at.input, keys = self._ordered(at.input)
+                at.aggs = tuple(replace(a, order=keys) if _asks(a) else a for a in at.aggs)
+            elif isinstance(at, b.Limit):
+                at.input = self.again(at.input)
+
+    def again(self, rel: Rel) -> Rel:
+        """The relation ordered again, where something stands between it and the sort that orders it."""
+        if not any(isinstance(r, (b.Filter, b.CteRef)) for r in self._above_sort(rel)):
+            return rel
+        below, keys = self._ordered(rel)
+        columns = tuple(rel.columns)
+        return b.Project(columns, b.Sort(below.columns, below, keys), columns)
+
+    def _above_sort(self, rel: Rel) -> list[Rel]:
+        """What hands on the order of a sort below it; nothing without one, or where a name is of what differs each time."""
+        found: list[Rel] = []
+        while isinstance(rel, (b.Project, b.Filter, b.CteRef)):
+            found.append(rel)
+            if isinstance(rel, b.CteRef) and not all(
+                is_steady(e, self.catalogue) for e in all_expressions(rel.cte.plan)
+            ):
+                return []
+            rel = rel.cte.plan if isinstance(rel, b.CteRef) else rel.input
+        return found if _sort_of(rel) is not None else []
+
+    def _is_ordered(self, rel: Rel) -> bool:
+        return bool(self._above_sort(rel)) or _sort_of(rel) is not None
+
+    def _ordered(self, rel: Rel) -> tuple[Rel, tuple[SortKey, ...]]:
+        """The relation with what it is ordered by among its columns, and the keys over these."""
+        if isinstance(rel, b.CteRef):  # in the place of its name, as Spark does: others use it without the keys
+            if rel.cte.id not in self.settled:  # before it is copied, and once
+                self.settled.add(rel.cte.id)
+                self.settle(rel.cte.plan)
+            plan, _ = copied(rel.cte.plan, self.ids)
+            return self._ordered(b.Project(rel.columns, plan, tuple(plan.columns)))
+        if isinstance(rel, b.Filter):
+            below, keys = self._ordered(rel.input)
+            return replace(rel, columns=below.columns, input=below), keys
+        if isinstance(rel, b.Project):
+            below, keys = self._ordered(rel.input)
+            return _with_keys(replace(rel, input=below), rel.exprs, keys, self.ids)
+        sort, columns = _sort_of(rel), tuple(rel.columns)
+        assert sort is not None
+        return _with_keys(b.Project(columns, rel, columns), columns, sort.keys, self.ids)
 
 
 def _asks(agg: Agg) -> bool:
@@ -53,37 +99,6 @@ def _sort_of(rel: Rel) -> b.Sort | None:
         rel = rel.input
     asks = isinstance(rel, b.Sort) and any(isinstance(n, b.Subquery) for k in rel.keys for n in nodes(k.expr))
     return rel if isinstance(rel, b.Sort) and not asks else None
-
-
-def _above_sort(rel: Rel, catalogue: Catalogue) -> list[Rel]:
-    """What hands on the order of a sort below it; nothing where there is none, or what differs each time is used by a name."""
-    found: list[Rel] = []
-    while isinstance(rel, (b.Project, b.Filter, b.CteRef)):
-        found.append(rel)
-        if isinstance(rel, b.CteRef) and not all(is_steady(e, catalogue) for e in all_expressions(rel.cte.plan)):
-            return []
-        rel = rel.cte.plan if isinstance(rel, b.CteRef) else rel.input
-    return found if _sort_of(rel) is not None else []
-
-
-def _is_ordered(rel: Rel, catalogue: Catalogue) -> bool:
-    return bool(_above_sort(rel, catalogue)) or _sort_of(rel) is not None
-
-
-def _ordered(rel: Rel, ids: Ids) -> tuple[Rel, tuple[SortKey, ...]]:
-    """The relation with what it is ordered by among its columns, and the keys over these."""
-    if isinstance(rel, b.CteRef):  # in the place of its name, as Spark does: others use it without the keys
-        plan, _ = copied(rel.cte.plan, ids)
-        return _ordered(b.Project(rel.columns, plan, tuple(plan.columns)), ids)
-    if isinstance(rel, b.Filter):
-        below, keys = _ordered(rel.input, ids)
-        return replace(rel, columns=below.columns, input=below), keys
-    if isinstance(rel, b.Project):
-        below, keys = _ordered(rel.input, ids)
-        return _with_keys(replace(rel, input=below), rel.exprs, keys, ids)
-    sort, columns = _sort_of(rel), tuple(rel.columns)
-    assert sort is not None
-    return _with_keys(b.Project(columns, rel, columns), columns, sort.keys, ids)
 
 
 def _with_keys(

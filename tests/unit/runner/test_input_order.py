@@ -26,6 +26,8 @@ ANSWERS: dict[str, list[tuple[Any, ...]]] = {
     f"SELECT v FROM (SELECT * FROM {T} ORDER BY k) WHERE v > 10 LIMIT 1": [(20,)],
     f"WITH s AS (SELECT v, k FROM {T} ORDER BY v DESC) SELECT k FROM s WHERE v <> 20": [("c",), ("a",)],
     f"SELECT upper(k) FROM (SELECT * FROM (SELECT * FROM {T} ORDER BY v DESC) WHERE v < 30)": [("B",), ("A",)],
+    f"WITH s AS (SELECT v FROM (SELECT v FROM (SELECT * FROM {T} ORDER BY v DESC) WHERE v > 5 LIMIT 2) ORDER BY v) "
+    "SELECT collect_list(v), first(v) FROM s": [([20, 30], 20)],
     "SELECT count(*), first(id) FROM (SELECT id FROM range(10) ORDER BY id % 3 DESC, id)": [(10, 2)],
 }
 
@@ -46,3 +48,12 @@ def test_what_differs_each_time_is_computed_once_for_a_name(runner: Runner) -> N
             "WITH s AS (SELECT rand() AS r, id FROM range(3) ORDER BY id) "
             "SELECT (SELECT first(r) FROM s) = (SELECT first(r) FROM s)"
         )
+
+
+def test_ordered_names_over_each_other_are_looked_at_once(runner: Runner) -> None:
+    names = ", ".join(
+        f"c{i} AS (SELECT g, first(v) AS v, collect_list(k)[0] AS k FROM c{i - 1} GROUP BY g ORDER BY v DESC)"
+        for i in range(1, 21)
+    )
+    sql = f"WITH c0 AS (SELECT * FROM {T} ORDER BY v), {names} SELECT collect_list(v), first(k) FROM c20"
+    assert Session(runner).rows(sql) == [([20, 10], "b")]
