@@ -203,6 +203,7 @@ def plan(compiled: Compiled) -> Plan:
         small=len(sources) == 1 and len(facts) == 1 and facts[0].files_kept <= 1 and facts[0].bytes <= _SMALL_BYTES,
         first=compiled.generated.first,
         filters_ahead=not compiled.repeats,
+        row=compiled.generated.row,
     )
     return Plan(
         EMBEDDED,

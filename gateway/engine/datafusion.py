@@ -20,9 +20,10 @@ import datafusion
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gateway.engine.base import Planning, Query, Source, UdfSpec
+from gateway.engine.base import Execution, Planning, Query, Source, UdfSpec
 from gateway.engine.functions import IMPLEMENTATIONS, Kernel, guarded, load, row_error_in
 from gateway.engine.functions.moving import moving
+from gateway.engine.known import KnownExecution
 from gateway.engine.measures import Operator, operators
 from gateway.errors import GatewayError, ResourceError, ServerError, UnsupportedError, UserError, disk_full
 from gateway.instants import BEYOND_CLOCK
@@ -126,9 +127,9 @@ class DataFusionEngine:
         finally:
             told(Planning(False))
 
-    def run(self, query: Query) -> DataFusionExecution:
+    def run(self, query: Query) -> Execution:
         """Plan `query`; rows come from the execution's `batches`. Raises GatewayError."""
-        return DataFusionExecution(self, query)
+        return DataFusionExecution(self, query) if query.row is None else KnownExecution(query.row)
 
     def explain(self, query: Query) -> str:
         """The optimised logical and the physical plan as text."""

@@ -200,7 +200,7 @@ class Runner(Handler):
             answer = commands.run(command, job, env, self, emit)
             self._deliver(replace(answer, facts={**answer.facts, **self._touched(command, env)}), emit)
             return
-        compiled = compile_query(shown(*self.bind(command.tree, env)), env.context)
+        compiled = compile_query(shown(*self.bind(command.tree, env)), env.context, answers=True)
         decision = plan(compiled)
         if job.brief and not decision.is_brief:
             raise NotBriefError

@@ -1,4 +1,5 @@
-"""Constant rows of VALUES as Arrow: scalars as they were folded, and arrays, maps and structs made of such."""
+"""Constant rows as Arrow: of VALUES scalars as they were folded, and arrays, maps and structs made of such; of a SELECT without
+FROM its one row."""
 
 from __future__ import annotations
 
@@ -30,6 +31,19 @@ def batch_of(rel: b.Values, context: Context) -> pa.RecordBatch | None:
     except _NoConstantError:
         return None
     return pa.RecordBatch.from_arrays(arrays, [f"v{c.id}" for c in rel.columns])
+
+
+def known_row(rel: b.Rel, context: Context) -> pa.RecordBatch | None:
+    """The row of a SELECT without FROM whose values are all scalars that are known, with columns c0..cn; else None."""
+    if not isinstance(rel, b.Project) or not isinstance(rel.input, b.OneRow):
+        return None
+    arrays = []
+    for column, expr in zip(rel.columns, rel.exprs, strict=True):
+        literal = fold(expr, context)
+        if literal is None or literal.type != column.type or isinstance(column.type, _NESTED):
+            return None
+        arrays.append(pa.array([literal.value], column.type.arrow()))
+    return pa.RecordBatch.from_arrays(arrays, [f"c{i}" for i in range(len(arrays))])
 
 
 def _value(e: Expr, t: DataType, context: Context) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from gateway.engine.base import Query, Source
-from gateway.engine.datafusion import DataFusionEngine
+from gateway.engine.datafusion import DataFusionEngine, DataFusionExecution
 from gateway.sqltypes import BIGINT, StructField, struct
 
 
@@ -54,6 +54,7 @@ def test_a_statement_that_is_closed_late_leaves_the_tables_of_the_next(tmp_path:
 def test_a_table_goes_with_its_statement(tmp_path: Path) -> None:
     engine = DataFusionEngine(1 << 28, str(tmp_path))
     execution = engine.run(total(Number(1)))
+    assert isinstance(execution, DataFusionExecution)
     execution.start()
     ctx = execution._ctx
     assert ctx is not None and ctx.table_exist("t0")

@@ -1,0 +1,26 @@
+"""The run of a query whose answer was known before there was a text: nothing is planned."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True)
+class KnownExecution:
+    """An `engine.base.Execution` of one row."""
+
+    row: pa.RecordBatch
+    spilled_bytes: int = 0
+
+    def start(self) -> None:
+        """There is nothing to plan."""
+
+    def batches(self) -> Generator[pa.RecordBatch, None, None]:
+        """The row."""
+        yield self.row
+
+    def close(self) -> None:
+        """There is nothing to let go of."""
