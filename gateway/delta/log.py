@@ -293,16 +293,14 @@ def version_at(root: str, timestamp_us: int, properties: Mapping[str, str]) -> i
     """
     versions = commit_versions(root)
     if not versions:
-        raise UserError("DELTA_TIMESTAMP_OUT_OF_RANGE", f"The Delta table {root} has no commit files to travel to.")
+        raise UserError("DELTA_NO_COMMITS_FOUND", f"The Delta table {root} has no commit files to travel to.")
     times = commit_times(root, versions, properties)
     if timestamp_us < times[0] * 1000:
-        raise _out_of_range(
-            root, timestamp_us, f"before the earliest version, which was made at {_show(times[0] * 1000)}"
+        raise _none_at(
+            "DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION", root, timestamp_us, "before the earliest", times[0]
         )
     if timestamp_us > times[-1] * 1000:
-        raise _out_of_range(
-            root, timestamp_us, f"after the latest version, which was made at {_show(times[-1] * 1000)}"
-        )
+        raise _none_at("DELTA_TIMESTAMP_GREATER_THAN_COMMIT", root, timestamp_us, "after the latest", times[-1])
     return versions[bisect_right(times, timestamp_us // 1000) - 1]
 
 
@@ -314,6 +312,9 @@ def _show(timestamp_us: int) -> str:
         return f"{timestamp_us} microseconds since 1970-01-01"
 
 
-def _out_of_range(root: str, timestamp_us: int, why: str) -> UserError:
-    text = f"The timestamp {_show(timestamp_us)} (UTC) given for the Delta table {root} is {why} (UTC)."
-    return UserError("DELTA_TIMESTAMP_OUT_OF_RANGE", text)
+def _none_at(condition: str, root: str, timestamp_us: int, side: str, made: int) -> UserError:
+    text = (
+        f"The timestamp {_show(timestamp_us)} (UTC) given for the Delta table {root} is {side} version, which was made at "
+        f"{_show(made * 1000)} (UTC)."
+    )
+    return UserError(condition, text)

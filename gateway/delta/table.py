@@ -285,7 +285,7 @@ def open_snapshot(
     Its files, and the ends of links among them, must lie `within` real folders: None for those that it was last opened with,
     else its own.
 
-    Raises UserError (PATH_NOT_FOUND, PATH_NOT_ALLOWED, DELTA_VERSION_NOT_FOUND, DELTA_TIMESTAMP_OUT_OF_RANGE),
+    Raises UserError (PATH_NOT_FOUND, PATH_NOT_ALLOWED, DELTA_VERSION_NOT_FOUND, DELTA_TIMESTAMP_…),
     UnsupportedError (UNSUPPORTED_TABLE_FEATURE) or ServerError (DELTA_LOG_CORRUPT).
     """
     with _damage_named(path):

@@ -47,11 +47,18 @@ def test_time_travel_by_timestamp(versions: str, seconds: float, version: int) -
     assert open_snapshot(versions, version).num_rows == version
 
 
-@pytest.mark.parametrize("seconds", [999.999, 1003.001, 1e9])
-def test_timestamps_outside_of_the_log(versions: str, seconds: float) -> None:
+@pytest.mark.parametrize(
+    ("seconds", "condition"),
+    [
+        (999.999, "DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION"),
+        (1003.001, "DELTA_TIMESTAMP_GREATER_THAN_COMMIT"),
+        (1e9, "DELTA_TIMESTAMP_GREATER_THAN_COMMIT"),
+    ],
+)
+def test_timestamps_outside_of_the_log(versions: str, seconds: float, condition: str) -> None:
     with pytest.raises(UserError) as caught:
         open_snapshot(versions, timestamp_us=int(seconds * 1e6))
-    assert caught.value.condition == "DELTA_TIMESTAMP_OUT_OF_RANGE"
+    assert caught.value.condition == condition
 
 
 def test_in_commit_timestamps_win_over_file_times(versions: str) -> None:

@@ -16,6 +16,7 @@ from tests.unit.runner.session import Session
 # Versions 0, 1, 2 are from these instants on: 2023-11-14 22:00, 23:00 and 2023-11-15 00:00 UTC.
 FIRST = 1_699_999_200
 TIMES = (FIRST, FIRST + 3600, FIRST + 7200)
+EARLY, LATE = "DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION", "DELTA_TIMESTAMP_GREATER_THAN_COMMIT"
 
 
 @pytest.fixture
@@ -112,13 +113,13 @@ def test_a_new_commit_leaves_older_versions_as_they_were(travelled: Session) -> 
         ("t@v3", "DELTA_VERSION_NOT_FOUND", "22003"),
         ("t VERSION AS OF 99999999999999999999", "DELTA_VERSION_NOT_FOUND", "22003"),
         ("delta.`{path}` VERSION AS OF 3", "DELTA_VERSION_NOT_FOUND", "22003"),
-        ("t TIMESTAMP AS OF '2023-11-14 21:59:59'", "DELTA_TIMESTAMP_OUT_OF_RANGE", "42816"),
-        ("t TIMESTAMP AS OF '2023-11-15 00:00:01'", "DELTA_TIMESTAMP_OUT_OF_RANGE", "42816"),
-        ("delta.`{path}` TIMESTAMP AS OF '2123-01-01'", "DELTA_TIMESTAMP_OUT_OF_RANGE", "42816"),
-        ("t TIMESTAMP AS OF now() - INTERVAL 1 HOUR", "DELTA_TIMESTAMP_OUT_OF_RANGE", "42816"),
-        ("t TIMESTAMP AS OF current_timestamp() - INTERVAL 20000 DAY", "DELTA_TIMESTAMP_OUT_OF_RANGE", "42816"),
-        ("t TIMESTAMP AS OF date_sub(current_date(), 20000)", "DELTA_TIMESTAMP_OUT_OF_RANGE", "42816"),
-        ("t TIMESTAMP AS OF concat('2023-11-14', '')", "DELTA_TIMESTAMP_OUT_OF_RANGE", "42816"),
+        ("t TIMESTAMP AS OF '2023-11-14 21:59:59'", EARLY, "42816"),
+        ("t TIMESTAMP AS OF '2023-11-15 00:00:01'", LATE, "42816"),
+        ("delta.`{path}` TIMESTAMP AS OF '2123-01-01'", LATE, "42816"),
+        ("t TIMESTAMP AS OF now() - INTERVAL 1 HOUR", LATE, "42816"),
+        ("t TIMESTAMP AS OF current_timestamp() - INTERVAL 20000 DAY", EARLY, "42816"),
+        ("t TIMESTAMP AS OF date_sub(current_date(), 20000)", EARLY, "42816"),
+        ("t TIMESTAMP AS OF concat('2023-11-14', '')", EARLY, "42816"),
         ("t TIMESTAMP AS OF upper('2023-11-14')", "UNSUPPORTED_FEATURE", "0A000"),
         ("t VERSION AS OF 'one'", "INVALID_TIME_TRAVEL_SPEC", "42K0E"),
         ("t TIMESTAMP AS OF 'soon'", "INVALID_TIME_TRAVEL_TIMESTAMP_EXPR.INPUT", "42K0E"),
