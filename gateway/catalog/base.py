@@ -116,6 +116,9 @@ class Catalog(Protocol):
     def keys(self, schema: str, table: str) -> Any:
         """The `objects.StoredKeys` of that name, be its table there or not."""
 
+    def statistics(self, schema: str, table: str) -> Any:
+        """The `objects.StoredStatistics` of that name, be its table there or not."""
+
     def all_keys(self, schema: str) -> Sequence[Any]:
         """The `objects.StoredKeys` of a schema."""
 

@@ -172,6 +172,9 @@ class InformationCatalog:
     def keys(self, schema: str, table: str) -> None:
         """None."""
 
+    def statistics(self, schema: str, table: str) -> None:
+        """None."""
+
     def all_keys(self, schema: str) -> tuple[Any, ...]:
         """None."""
         return ()

@@ -30,6 +30,7 @@ from gateway.catalog.objects import (
     StoredFunction,
     StoredKeys,
     StoredLocation,
+    StoredStatistics,
     StoredTable,
     StoredView,
     StoredVolume,
@@ -172,6 +173,10 @@ class LocalCatalog:
         """The same of all tables of a schema."""
         return self._all(StoredKeys, schema)
 
+    def statistics(self, schema: str, table: str) -> StoredStatistics | None:
+        """What ANALYZE found; who asks looks whether it is of the table that is there."""
+        return self._stored(StoredStatistics, schema, table)
+
     def identity(self, kind: type, schema: str, name: str) -> Witness | None:
         """Changes with a stored object; None if there is none."""
         folder = self._schema_folder(schema)
@@ -268,7 +273,7 @@ class LocalCatalog:
         if external is not None:
             self.put(replace(external, name=TableName(self.name, new_schema, new_table)), False)
             self.drop(StoredLocation, schema, table)
-            self._rename_keys(schema, table, new_schema, new_table)
+            self._rename_objects(schema, table, new_schema, new_table)
             return
         if root is None:
             raise self._no_table(schema, table)
@@ -288,13 +293,17 @@ class LocalCatalog:
             raise removal.failed("rename", root, error) from error
         delta_table.forget(os.path.realpath(os.path.dirname(root)) + "/" + os.path.basename(root))
         delta_table.forget(target)
-        self._rename_keys(schema, table, new_schema, new_table)
+        self._rename_objects(schema, table, new_schema, new_table)
 
-    def _rename_keys(self, schema: str, table: str, new_schema: str, new_table: str) -> None:
-        kept = self.keys(schema, table)
-        if kept is not None:
-            self.put(replace(kept, name=TableName(self.name, new_schema, new_table)), True)
-            self.drop(StoredKeys, schema, table)
+    def _rename_objects(self, schema: str, table: str, new_schema: str, new_table: str) -> None:
+        for kept in (self.keys(schema, table), self.statistics(schema, table)):
+            if kept is not None:
+                self.put(replace(kept, name=TableName(self.name, new_schema, new_table)), True)
+                self.drop(type(kept), schema, table)
+
+    def _drop_objects(self, schema: str, table: str) -> None:
+        for kind in objects.OF_TABLES:
+            self.drop(kind, schema, table)
 
     def drop_schema(self, schema: str, cascade: bool) -> None:
         """Remove a schema, with its tables if `cascade`; raises UserError SCHEMA_NOT_FOUND or SCHEMA_NOT_EMPTY."""
@@ -323,7 +332,7 @@ class LocalCatalog:
         self._check_writable()
         root = self._own_folder(schema, table)
         if self.drop(StoredLocation, schema, table) and root is None:
-            self.drop(StoredKeys, schema, table)
+            self._drop_objects(schema, table)
             return
         if root is None:
             if self.drop(StoredTable, schema, table):
@@ -336,7 +345,7 @@ class LocalCatalog:
         real = os.path.realpath(root)
         removal.remove(root, self.root)
         delta_table.forget(real)
-        self.drop(StoredKeys, schema, table)
+        self._drop_objects(schema, table)
 
     def put(self, stored: AnyStored, replacing: bool) -> bool:
         """Keep an object in its schema; False if there is one of its name and kind that is not to be replaced."""

@@ -167,8 +167,25 @@ class StoredKeys:
         return tuple(key for key in self.keys if key.parent)
 
 
-AnyStored = StoredView | StoredFunction | StoredTable | StoredVolume | StoredKeys | StoredLocation
-Stored = TypeVar("Stored", StoredView, StoredFunction, StoredTable, StoredVolume, StoredKeys, StoredLocation)
+@dataclass(frozen=True, slots=True)
+class StoredStatistics:
+    """What ANALYZE found in the Delta table with this id.
+
+    Attributes:
+        facts: `bytes`, and where rows were counted `rows`, as decimal numbers.
+        columns: of each column that was looked at, by its name, a JSON object of texts, as DESCRIBE tells them.
+    """
+
+    name: TableName
+    table_id: str
+    facts: Mapping[str, str] = field(default_factory=dict)
+    columns: Mapping[str, str] = field(default_factory=dict)
+
+
+AnyStored = StoredView | StoredFunction | StoredTable | StoredVolume | StoredKeys | StoredLocation | StoredStatistics
+Stored = TypeVar(
+    "Stored", StoredView, StoredFunction, StoredTable, StoredVolume, StoredKeys, StoredLocation, StoredStatistics
+)
 KINDS: dict[type, str] = {
     StoredView: "view",
     StoredFunction: "function",
@@ -176,7 +193,10 @@ KINDS: dict[type, str] = {
     StoredVolume: "volume",
     StoredKeys: "keys",
     StoredLocation: "location",
+    StoredStatistics: "statistics",
 }
+#: What is nothing without a table of its name.
+OF_TABLES = (StoredKeys, StoredStatistics)
 
 
 def names(folder: str, kind: type) -> list[str]:
@@ -339,7 +359,7 @@ def write(folder: str, stored: AnyStored, replacing: bool) -> bool:
 
 
 def _plain(stored: Any) -> dict[str, Any]:
-    if isinstance(stored, (StoredFunction, StoredVolume, StoredKeys, StoredLocation)):
+    if isinstance(stored, (StoredFunction, StoredVolume, StoredKeys, StoredLocation, StoredStatistics)):
         return asdict(stored)
     plain = {key: getattr(stored, key) for key in stored.__dataclass_fields__}
     plain["schema"] = _json(stored.schema)
@@ -384,8 +404,8 @@ def remove(folder: str, kind: type, name: str) -> bool:
 
 
 def has_any(folder: str) -> bool:
-    """Whether a schema has objects of any kind; keys are nothing without their tables."""
-    return any(names(folder, kind) for kind in KINDS if kind is not StoredKeys)
+    """Whether a schema has objects of any kind but those that are nothing without their tables."""
+    return any(names(folder, kind) for kind in KINDS if kind not in OF_TABLES)
 
 
 def sweep(drafts: str, root: str, beginning: str, oldest: float) -> None:

@@ -10,6 +10,7 @@ from gateway.errors import unsupported
 from gateway.runner.answer import Answer
 from gateway.runner.commands import (
     alter,
+    analysis,
     changes,
     clones,
     copies,
@@ -98,6 +99,8 @@ _RULES: dict[type, Rule] = {
     c.Optimize: maintenance.optimize,
     c.Reorg: maintenance.reorg,
     c.Vacuum: maintenance.vacuum,
+    c.Analyze: analysis.analyze,
+    c.AnalyzeTables: analysis.analyze_tables,
     c.Restore: maintenance.restore,
 }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -30,7 +30,7 @@ from gateway.runner.commands.constraints import check_condition
 from gateway.runner.commands.definitions import unreserved
 from gateway.runner.commands.dropped_features import alterations, feature_of
 from gateway.runner.commands.identities import synced
-from gateway.runner.commands.targets import computed, quoted, stop_if_cancelled
+from gateway.runner.commands.targets import back_quoted, computed, quoted, stop_if_cancelled
 from gateway.runner.commands.views import is_view
 from gateway.runner.environment import Environment, Queries
 from gateway.sql.read import command_nodes as c
@@ -321,7 +321,7 @@ def _check_no_nulls(
     name = next((f for f in fields if f.lower() == change.column.parts[0].lower()), None)
     if name is None:
         raise no_column(change.column, fields)
-    violating = _count(f"{next(_back_quoted((name,)))} IS NULL", table, env, runner, emit)
+    violating = _count(f"{next(back_quoted((name,)))} IS NULL", table, env, runner, emit)
     if violating:
         text = f"{violating} rows in {table.name} violate the new NOT NULL constraint on {name}"
         raise UserError("DELTA_NEW_NOT_NULL_VIOLATION", text, span=change.column.span)
@@ -337,7 +337,7 @@ def _synced(
     if len(change.column.parts) > 1 or not is_identity(found):
         text = "ALTER TABLE ALTER COLUMN SYNC IDENTITY cannot be called on non IDENTITY columns."
         raise UserError("DELTA_IDENTITY_COLUMNS_ALTER_NON_IDENTITY_COLUMN", text, span=change.column.span)
-    word, (name,) = "max" if goes_up(found) else "min", _back_quoted((found.name,))
+    word, (name,) = "max" if goes_up(found) else "min", back_quoted((found.name,))
     return synced(found.name, table.snapshot, _value(f"SELECT {word}({name})", table, "", env, runner, emit))
 
 
@@ -348,7 +348,7 @@ def _count(condition: str, table: DeltaBoundTable, env: Environment, runner: Que
 
 def _value(select: str, table: DeltaBoundTable, where: str, env: Environment, runner: Queries, emit: Emit) -> Any:
     """The one value that a query of a table gives."""
-    name = ".".join(_back_quoted((table.name.catalog, table.name.schema, table.name.table)))
+    name = ".".join(back_quoted((table.name.catalog, table.name.schema, table.name.table)))
     query = parse_statement(f"{select} FROM {name} {where}")
     assert isinstance(query, c.Query)
     execution = runner.engine.run(runner.prepared(query.tree, env)[1].query)
@@ -396,10 +396,6 @@ def _unconstrained(change: c.DropConstraint, table: DeltaBoundTable) -> Alterati
     found = {} if text is None else {"expr": text}
     existed = "false" if text is None else "true"
     return Alteration("DROP CONSTRAINT", {"name": change.name, **found, "existed": existed}, edit)
-
-
-def _back_quoted(parts: Sequence[str]) -> Iterator[str]:
-    return (f"`{part.replace('`', '``')}`" for part in parts)
 
 
 _VERBS: dict[type, str] = {

@@ -14,13 +14,13 @@ from gateway.engine.base import Emit, Statement
 from gateway.errors import UserError, unsupported
 from gateway.runner.answer import Answer, rows_of, strings
 from gateway.runner.commands import views
+from gateway.runner.commands.analysis import shown, shown_of, statistics_of
 from gateway.runner.commands.described_json import table_json, temporary_view_json, view_json
 from gateway.runner.commands.schemas import schema_in
 from gateway.runner.environment import Environment, Queries
 from gateway.sql.read import command_nodes as c
 from gateway.sqltypes import STRING, StructField, struct
 
-_STATISTICS = ("min", "max", "num_nulls", "distinct_count", "avg_col_len", "max_col_len", "histogram")
 _AS_JSON = struct(StructField("json_metadata", STRING, False))
 _DESCRIBED = struct(
     StructField("col_name", STRING, False), StructField("data_type", STRING, False), StructField("comment", STRING)
@@ -49,7 +49,7 @@ def describe_table(command: c.DescribeTable, job: Statement, env: Environment, r
     if isinstance(table, (StoredView, StoredTable)) and table.collated:
         raise unsupported("DESCRIBE of a table or view with collations", command.table.span)
     if command.column is not None:
-        return _describe_column(command, fields, table)
+        return _describe_column(command, fields, table, env)
     if command.as_json:
         return rows_of("DESCRIBE", _AS_JSON, [[_json_of(command, fields, table, env)]])
     rows: list[tuple[str, str, str | None]] = [(f.name, f.type.simple, f.comment) for f in fields]
@@ -74,6 +74,8 @@ def describe_table(command: c.DescribeTable, job: Statement, env: Environment, r
             rows += [("Location", f"file:{table.location}", ""), ("Provider", _provider(table), "")]
         properties = ",".join(f"{k}={v}" for k, v in sorted(properties_of(table).items()))
         rows.append(("Table Properties", f"[{properties}]", ""))
+        if found := shown(_statistics(table, env)):
+            rows.append(("Statistics", found, ""))
         rows += _defaults(table)
         if keys := _keys(table, env):
             rows += [("", "", ""), ("# Constraints", "", ""), *((key, text, "") for key, text in keys)]
@@ -85,6 +87,12 @@ def properties_of(table: Any) -> dict[str, str]:
     if isinstance(table, DeltaBoundTable):
         return told_properties(table.snapshot)
     return dict(sorted(table.properties.items()))
+
+
+def _statistics(table: Any, env: Environment) -> Any:
+    if not isinstance(table, DeltaBoundTable) or not table.name.catalog:
+        return None
+    return statistics_of(env.tables.catalog_of(table.name.catalog), table)
 
 
 def _keys(table: Any, env: Environment) -> list[tuple[str, str]]:
@@ -146,7 +154,7 @@ def _view_details(view: StoredView) -> list[tuple[str, str, str | None]]:
     return [("", "", ""), ("# Detailed Table Information", "", ""), *((key, value, "") for key, value in rows)]
 
 
-def _describe_column(command: c.DescribeTable, fields: tuple[StructField, ...], table: Any) -> Answer:
+def _describe_column(command: c.DescribeTable, fields: tuple[StructField, ...], table: Any, env: Environment) -> Answer:
     assert command.column is not None
     parts = [p.lower() for p in command.column.parts]
     names = {f.name.lower(): f for f in fields}
@@ -167,7 +175,7 @@ def _describe_column(command: c.DescribeTable, fields: tuple[StructField, ...], 
         )
     rows = [("col_name", found.name), ("data_type", found.type.simple), ("comment", found.comment or "NULL")]
     if command.extended:
-        rows += [(key, "NULL") for key in _STATISTICS]  # ANALYZE has gathered none
+        rows += shown_of(_statistics(table, env), found, env.context.time_zone).items()
     return rows_of("DESCRIBE", strings("info_name", "info_value"), [[r[i] for r in rows] for i in range(2)])
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
@@ -95,6 +95,11 @@ def new_table(name: c.Name, env: Environment) -> tuple[Catalog, str, str]:
     catalog_name, schema, table = env.tables.qualified(parts)
     catalog, schema = env.tables.schema_of((catalog_name, schema), name.span)
     return catalog, schema, table
+
+
+def back_quoted(parts: Sequence[str]) -> Iterator[str]:
+    """Names as statements spell them."""
+    return (f"`{part.replace('`', '``')}`" for part in parts)
 
 
 def quoted(table: DeltaBoundTable) -> str:

@@ -477,6 +477,26 @@ class Optimize:
 
 
 @dataclass(frozen=True, slots=True)
+class Analyze:
+    """ANALYZE TABLE name COMPUTE STATISTICS [NOSCAN | FOR COLUMNS columns | FOR ALL COLUMNS].
+
+    `columns` None: of the table alone, empty: of all of them.
+    """
+
+    table: Name
+    scans: bool = True
+    columns: tuple[Name, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AnalyzeTables:
+    """ANALYZE TABLES [IN schema] COMPUTE STATISTICS [NOSCAN]."""
+
+    schema: Name | None
+    scans: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Reorg:
     """REORG TABLE name [WHERE condition] APPLY (PURGE)."""
 
@@ -558,4 +578,5 @@ Command = (
     | CreateSchema | DropSchema | CreateTable | CreateTableLike | DropTable | Insert | ReplaceOn | Delete | Update | Merge
     | Truncate | CopyInto | PutFile | GetFile | RemoveFile | ListFiles
     | DescribeHistory | DescribeDetail | ShowPartitions | Optimize | Reorg | Vacuum | Restore | RefreshTable | ShowCurrent
+    | Analyze | AnalyzeTables
 )  # fmt: skip

@@ -148,6 +148,7 @@ class CommandParser(AlterParser, CopyParser, ChangeParser, MaintenanceParser, St
             "OPTIMIZE": self._optimize,
             "REORG": self._reorg,
             "VACUUM": self._vacuum,
+            "ANALYZE": self._analyze,
             "RESTORE": self._restore,
             "REFRESH": self._refresh,
             "PUT": self._put,

@@ -1,10 +1,19 @@
-"""OPTIMIZE, REORG, VACUUM, RESTORE and REFRESH: statements about a table's files and versions."""
+"""OPTIMIZE, REORG, VACUUM, RESTORE, REFRESH and ANALYZE: statements about a table's files and versions."""
 
 from __future__ import annotations
 
-from gateway.errors import unsupported
+from gateway.errors import UserError, unsupported
 from gateway.sql.read import allowed
-from gateway.sql.read.command_nodes import Name, Optimize, RefreshTable, Reorg, Restore, Vacuum
+from gateway.sql.read.command_nodes import (
+    Analyze,
+    AnalyzeTables,
+    Name,
+    Optimize,
+    RefreshTable,
+    Reorg,
+    Restore,
+    Vacuum,
+)
 from gateway.sql.read.command_rules import CommandRules
 from gateway.sql.read.tokens import END, NUMBER, STRING
 from gateway.sql.read.tree import number_suffix
@@ -101,6 +110,40 @@ class MaintenanceParser(CommandRules):
         timestamp = self.string()
         self._end()
         return Restore(table, None, timestamp)
+
+    def _analyze(self) -> Analyze | AnalyzeTables:
+        self.advance()
+        if self.match("TABLES"):
+            schema = self._in_name()
+            self.expect("COMPUTE", "STATISTICS")
+            scans = not self._noscan("ANALYZE TABLES")
+            return AnalyzeTables(schema, scans)
+        self.expect("TABLE")
+        self._no_path("ANALYZE TABLE")
+        table = self._name()
+        if self.word == "PARTITION":
+            raise unsupported("ANALYZE TABLE … PARTITION", self.span(self.index))
+        self.expect("COMPUTE")
+        if self.word == "DELTA":
+            raise unsupported("ANALYZE TABLE … COMPUTE DELTA STATISTICS", self.span(self.index))
+        self.expect("STATISTICS")
+        if not self.match("FOR"):
+            return Analyze(table, not self._noscan("ANALYZE TABLE"))
+        columns: list[Name] = []
+        if not self.match("ALL", "COLUMNS"):
+            self.expect("COLUMNS")
+            while not columns or self.match(","):
+                columns.append(self._name(64))
+        self._end()
+        return Analyze(table, True, tuple(columns))
+
+    def _noscan(self, statement: str) -> bool:
+        if self.word not in (END, "NOSCAN") and self.peek() == END:
+            text = f"Invalid SQL syntax: {statement} … COMPUTE STATISTICS … {self.word} must be either NOSCAN or empty."
+            raise UserError("INVALID_SQL_SYNTAX.ANALYZE_TABLE_UNEXPECTED_NOSCAN", text, span=self.span(self.index))
+        found = self.match("NOSCAN")
+        self._end()
+        return found
 
     def _refresh(self) -> RefreshTable:
         if self.peek() != "TABLE":

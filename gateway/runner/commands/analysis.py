@@ -1,0 +1,237 @@
+"""ANALYZE: what tables hold, as their catalog keeps it and DESCRIBE EXTENDED tells it.
+
+Source: Spark's CommandUtils and `ColumnStat`: which types have statistics, how long their values count for, how they are shown.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from gateway.catalog.base import Catalog
+from gateway.catalog.bound import DeltaBoundTable
+from gateway.catalog.objects import StoredStatistics, StoredView
+from gateway.engine.base import Emit, Planned, Statement
+from gateway.errors import ServerError, Span, UserError
+from gateway.instants import known_zone, local_of, stamp_text
+from gateway.planner import plan
+from gateway.runner import objects
+from gateway.runner.answer import RESULT, Answer
+from gateway.runner.commands.schemas import schema_in
+from gateway.runner.commands.targets import back_quoted, computed, quoted, written_table
+from gateway.runner.commands.views import is_view
+from gateway.runner.environment import Environment, Queries
+from gateway.sql.compile import compile_query
+from gateway.sql.read import command_nodes as c
+from gateway.sql.read.commands import parse_statement
+from gateway.sqltypes import (
+    BIGINT,
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INT,
+    SMALLINT,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    TINYINT,
+    DataType,
+    DecimalType,
+    StructField,
+    is_string,
+)
+
+#: What DESCRIBE EXTENDED tells of a column, in its order.
+TOLD = ("min", "max", "num_nulls", "distinct_count", "avg_col_len", "max_col_len", "histogram")
+# Bytes that a value counts for; of texts and binary values where there are none.
+_SIZES: dict[DataType, int] = {
+    BOOLEAN: 1, TINYINT: 1, SMALLINT: 2, INT: 4, BIGINT: 8, FLOAT: 4, DOUBLE: 8, DATE: 4, TIMESTAMP: 8, TIMESTAMP_NTZ: 8,
+}  # fmt: skip
+_TEXT_SIZE, _BINARY_SIZE = 20, 100
+_MOMENT = "yyyy-MM-dd HH:mm:ss.SSSSSS"
+
+
+def analyze(command: c.Analyze, job: Statement, env: Environment, runner: Queries, emit: Emit) -> Answer:
+    """ANALYZE TABLE. Raises UserError for views, for columns that are not there and for those of other types."""
+    name = command.table
+    if is_view(name, env):
+        text = f"'ANALYZE TABLE' expects a permanent view but `{name}` is a temp view."
+        raise UserError("EXPECT_PERMANENT_VIEW_NOT_TEMP", text, span=name.span)
+    if isinstance(env.tables.find(name.parts, None, name.span), StoredView):
+        text = "The ANALYZE TABLE command does not support views."
+        raise UserError("UNSUPPORTED_FEATURE.ANALYZE_VIEW", text, span=name.span)
+    table = written_table(name, env, "ANALYZE TABLE", "nothing can be kept of a table")
+    columns = None if command.columns is None else _columns(command.columns, table, name.span)
+    _gather(table, command.scans, columns, env, runner, emit)
+    emit(_announced())
+    return Answer("ANALYZE", is_query=False, announced=True)
+
+
+def analyze_tables(command: c.AnalyzeTables, job: Statement, env: Environment, runner: Queries, emit: Emit) -> Answer:
+    """ANALYZE TABLES: of the Delta tables of a schema."""
+    catalog, schema = schema_in(command.schema, env)
+    span = None if command.schema is None else command.schema.span
+    objects.check_writable(catalog, "nothing can be kept of its tables", span)
+    for name in catalog.tables(schema):
+        table = catalog.table(schema, name)
+        if isinstance(table, DeltaBoundTable):
+            _gather(table, command.scans, None, env, runner, emit)
+    emit(_announced())
+    return Answer("ANALYZE", is_query=False, announced=True)
+
+
+def statistics_of(catalog: Catalog, table: Any) -> StoredStatistics | None:
+    """What was found in this very table."""
+    if not isinstance(table, DeltaBoundTable) or not table.name.catalog:
+        return None
+    found = catalog.statistics(table.name.schema, table.name.table)
+    return found if found is not None and found.table_id == table.snapshot.table_id else None
+
+
+def shown(found: StoredStatistics | None) -> str | None:
+    """Spark's row `Statistics` of a table."""
+    if found is None or "bytes" not in found.facts:
+        return None
+    rows = found.facts.get("rows")
+    return f"{found.facts['bytes']} bytes" + (f", {rows} rows" if rows is not None else "")
+
+
+def shown_of(found: StoredStatistics | None, column: StructField, zone: str) -> dict[str, str]:
+    """What DESCRIBE tells of a column in a session's zone, "NULL" where nothing is known."""
+    try:
+        known = _read(found.columns[column.name]) if found is not None and column.name in found.columns else {}
+        if column.type == TIMESTAMP:
+            known |= {key: _zoned(int(known[key]), zone) for key in ("min", "max") if key in known}
+    except (ValueError, OverflowError, RecursionError) as error:
+        text = f"What is kept of the column {column.name} of {found and found.name} is damaged. ANALYZE TABLE makes it anew."
+        raise ServerError("CATALOG_FILE_CORRUPT", text) from error
+    return {key: known.get(key, "NULL") for key in TOLD}
+
+
+def _read(text: str) -> dict[str, str]:
+    """Raises ValueError for what was not written here."""
+    found = json.loads(text)
+    if not isinstance(found, dict) or not all(isinstance(value, str) for value in found.values()):
+        raise ValueError(text)
+    return found
+
+
+def _zoned(micros: int, name: str) -> str:
+    """An instant with six digits of a second and the offset, as ``2024-01-01 10:00:00.000000 -0500``."""
+    local = local_of(micros, known_zone(name))
+    minutes = (local - micros) // 60_000_000
+    sign, minutes = ("-" if minutes < 0 else "+"), abs(minutes)
+    return (
+        f"{stamp_text(local - local % 1_000_000)}.{local % 1_000_000:06d} {sign}{minutes // 60:02d}{minutes % 60:02d}"
+    )
+
+
+def _announced() -> Planned:
+    return Planned("ANALYZE", "gateway", "a file of the catalog", RESULT, writes=True, is_query=False)
+
+
+def _columns(names: Sequence[c.Name], table: DeltaBoundTable, span: Span) -> list[StructField]:
+    """The columns that are named, all if none is."""
+    by_name = {f.name.lower(): f for f in table.schema.fields}
+    found: dict[str, StructField] = {}
+    for name in names or [c.Name((f.name,), span) for f in table.schema.fields]:
+        key = ".".join(name.parts).lower()
+        column = by_name.get(key)
+        if column is None:
+            text = f"The column `{name}` cannot be found. Verify the spelling and correctness of the column name."
+            raise UserError("COLUMN_NOT_FOUND", text, span=name.span)
+        if key in found:
+            text = f"The column `{name}` already exists. Choose another name or rename the existing column."
+            raise UserError("COLUMN_ALREADY_EXISTS", text, span=name.span)
+        if _size(column.type) is None:
+            text = (
+                f'The ANALYZE TABLE FOR COLUMNS command does not support the type "{column.type.sql}" of the column '
+                f"`{column.name}` in the table {quoted(table)}."
+            )
+            raise UserError("UNSUPPORTED_FEATURE.ANALYZE_UNSUPPORTED_COLUMN_TYPE", text, span=name.span)
+        found[key] = column
+    return list(found.values())
+
+
+def _gather(
+    table: DeltaBoundTable,
+    scans: bool,
+    columns: list[StructField] | None,
+    env: Environment,
+    runner: Queries,
+    emit: Emit,
+) -> None:
+    catalog = env.tables.catalog_of(table.name.catalog)
+    old = None
+    with contextlib.suppress(ServerError):  # one that is damaged is made anew
+        old = statistics_of(catalog, table)
+    facts = {"bytes": str(sum(table.snapshot.files.sizes.tolist()))}
+    told = dict(old.columns) if old is not None else {}
+    if scans:
+        asked = [part for f in columns or () for part in _asked(f)]
+        rows, *found = _row(", ".join(["count(*)", *asked]), table, env, runner, emit)
+        facts["rows"] = str(rows)
+        for at, f in enumerate(columns or ()):
+            told[f.name] = json.dumps(_told(f, rows, found[6 * at : 6 * at + 6]))
+    elif old is not None and old.facts.get("bytes") == facts["bytes"] and "rows" in old.facts:
+        facts["rows"] = old.facts["rows"]
+    catalog.put(StoredStatistics(table.name, table.snapshot.table_id, facts, told), True)
+
+
+def _asked(column: StructField) -> Iterator[str]:
+    """Expressions of the six values that are wanted of a column."""
+    (name,) = back_quoted((column.name,))
+    yield f"count({name})"
+    yield f"approx_count_distinct({name})"
+    if is_string(column.type) or column.type == BINARY:
+        yield from ("NULL", "NULL", f"ceil(avg(length({name})))", f"max(length({name}))")
+        return
+    for bound in (f"min({name})", f"max({name})"):
+        if column.type == TIMESTAMP:
+            yield f"CAST(unix_micros({bound}) AS STRING)"
+        elif column.type == TIMESTAMP_NTZ:
+            yield f"date_format({bound}, '{_MOMENT}')"
+        else:
+            yield f"CAST({bound} AS STRING)"
+    yield from ("NULL", "NULL")
+
+
+def _told(column: StructField, rows: int, found: Sequence[Any]) -> dict[str, str]:
+    values, distinct, low, high, mean, longest = found
+    size = _size(column.type)
+    told = {
+        "min": low,
+        "max": high,
+        "num_nulls": rows - values,
+        "distinct_count": min(distinct, values),
+        "avg_col_len": size if mean is None else mean,
+        "max_col_len": size if longest is None else longest,
+    }
+    return {key: str(value) for key, value in told.items() if value is not None}
+
+
+def _size(data_type: DataType) -> int | None:
+    """Bytes that a value counts for; None for a type without statistics."""
+    if isinstance(data_type, DecimalType):
+        return 8 if data_type.precision <= 18 else 16
+    if is_string(data_type):
+        return _TEXT_SIZE
+    return _BINARY_SIZE if data_type == BINARY else _SIZES.get(data_type)
+
+
+def _row(items: str, table: DeltaBoundTable, env: Environment, runner: Queries, emit: Emit) -> list[Any]:
+    """The one row of a query of the whole table."""
+    name = ".".join(back_quoted((table.name.catalog, table.name.schema, table.name.table)))
+    query = parse_statement(f"SELECT {items} FROM {name}")
+    assert isinstance(query, c.Query)
+    bound, _ = runner.bind(query.tree, env)
+    execution = runner.engine.run(plan(compile_query(bound, env.context)).query)
+    try:
+        execution.start()
+        (batch,) = (batch for batch in computed(execution, emit) if batch.num_rows)
+        return [column[0].as_py() for column in batch.columns]
+    finally:
+        execution.close()
