@@ -125,6 +125,9 @@ class Catalog(Protocol):
     def identity(self, kind: type, schema: str, name: str) -> Witness | None:
         """Changes with a stored object of a class of `objects`; None if there is none."""
 
+    def way(self, schema: str, table: str, folder: str | None) -> list[Witness | None]:
+        """What shows that a name still leads to a table's folder (real), or to none of the catalog's; None if nothing can."""
+
     def put(self, stored: Any, replacing: bool) -> bool:
         """Keep an object of a class of `objects`; False if there is one of its name that is not to be replaced."""
 

@@ -39,6 +39,7 @@ from gateway.delta import table as delta_table
 from gateway.delta.containment import held_folder, is_text, is_under, not_allowed, real_path
 from gateway.delta.log import has_log
 from gateway.delta.outline import Outline, kept_of, outline_of
+from gateway.delta.watch import unmoved
 from gateway.errors import GatewayError, UnsupportedError, UserError, full_disk_told
 from gateway.worker_jobs import Witness
 
@@ -181,6 +182,19 @@ class LocalCatalog:
         """Changes with a stored object; None if there is none."""
         folder = self._schema_folder(schema)
         return None if folder is None or not self._can_name(name) else objects.identity(folder, kind, name)
+
+    def way(self, schema: str, table: str, folder: str | None) -> list[Witness | None]:
+        """See `base.Catalog`. Where a name is that of its folder, whatever comes in that one's place has a log of its own."""
+        if folder == os.path.join(self.root, schema, table):
+            return []
+        parent = self._schema_folder(schema)
+        if parent is None or parent in self._links:
+            return [None]
+        above = [parent] if parent == os.path.join(self.root, schema) else [parent, self.root]
+        seen = [unmoved(path) for path in above]  # before the name is looked up
+        own = self._child(parent, table)
+        there = folder if folder is not None and is_under(folder, self.root) else None
+        return [*seen] if own == there and own not in self._links else [None]
 
     def _stored(self, kind: type[Stored], schema: str, name: str) -> Stored | None:
         folder = self._schema_folder(schema)

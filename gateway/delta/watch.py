@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterable
 
 from gateway.delta.containment import Within
+from gateway.worker_jobs import Witness, marker_of
 
 # Times of change are those of the system's clock tick: what changes twice within one looks as if it had changed once.
 _TICK_NS = 20_000_000
@@ -44,6 +45,13 @@ class Watch:
     def unchanged(self) -> bool:
         """Whether they look as they did; what happened within a moment before may have happened twice."""
         return self._holds and all(now == _now(folder) for folder, now in self._seen.items())
+
+
+def unmoved(folder: str) -> Witness | None:
+    """What shows that nothing was made, moved or removed in a folder since; None if that was a moment ago."""
+    began = time.time_ns()
+    found = marker_of(folder)
+    return Witness(folder, found) if found and found[1] < began - _TICK_NS else None
 
 
 def _now(folder: str) -> tuple[int, ...]:

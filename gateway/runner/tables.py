@@ -55,6 +55,7 @@ class StatementTables:
         self.runtime = runtime  # what is open and runs
         self.seconds = 0.0  # spent in catalogs
         self.views: dict[Any, Witness | None] = {}  # what the views of `pinned` were read from
+        self.asked: dict[Any, tuple[str, str]] = {}  # schemas and names of `pinned`, as they were spelt
 
     @property
     def reads_information(self) -> bool:
@@ -110,6 +111,7 @@ class StatementTables:
             if found is None:
                 raise self.missing(parts, span)
             self.pinned[key] = found
+            self.asked[key] = schema, table
         return found
 
     def pin(self, view: StoredView) -> None:
@@ -204,7 +206,7 @@ class StatementTables:
         tables = StatementTables(
             self.catalogs, self.paths, view.catalog, view.schema, self.pinned, self.settings, self.seen, self.runtime
         )
-        tables.views = self.views
+        tables.views, tables.asked = self.views, self.asked
         return tables
 
     def witnesses(self) -> tuple[Witness, ...] | None:
@@ -212,7 +214,8 @@ class StatementTables:
         found: list[Witness] = []
         for key, named in self.pinned.items():
             if not isinstance(named, DeltaBoundTable):
-                all_seen = [self.views.get(key)]
+                view = self.views.get(key)
+                all_seen = [view, *(() if view is None else self._way(key, None))]
             elif key[-1] is not None:  # an older version
                 return None
             else:
@@ -227,12 +230,18 @@ class StatementTables:
         """What shows that a name or path still leads to the folder of a table, where that is not the folder of the name."""
         if key[0] == "delta" and len(key) == 3:
             return [] if key[1] == table.location else [None]  # there may be a link in it
+        way = self._way(key, table.location)
         if not table.external:
-            return []
+            return way
         name = table.name
         catalog = self.catalogs[name.catalog.lower()]
         seen = catalog.identity(StoredLocation, name.schema, name.table)  # before it is read
-        return [seen if catalog.located(name.schema, name.table) == table.location else None]
+        return [*way, seen if catalog.located(name.schema, name.table) == table.location else None]
+
+    def _way(self, key: Any, folder: str | None) -> list[Witness | None]:
+        """What shows that a name still leads to a table's folder, or to that of none."""
+        asked = self.asked.get(key)
+        return [None] if asked is None else self.catalogs[key[0]].way(*asked, folder)
 
     def catalog_of(self, name: str, span: Span | None = None) -> Catalog:
         """A catalog by name; NO_SUCH_CATALOG_EXCEPTION."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -91,6 +92,55 @@ def test_a_view_of_the_session_hides_it(table: Session) -> None:
     assert until_kept(table, text).rows == [(1,), (2,)]
     table.run("CREATE TEMPORARY VIEW kept AS SELECT 9 AS a")
     assert table.rows(text) == [(9,)]
+
+
+def folder_of(session: Session, table: str) -> Path:
+    return Path(session.run(f"DESCRIBE DETAIL {table}").rows[0][4].removeprefix("file:"))
+
+
+def taken_by_another_table(session: Session, table: str) -> None:
+    """Have another writer make a table, which says 42, in the folder of a name."""
+    session.run("CREATE OR REPLACE TABLE other AS SELECT 42 AS a")
+    (folder := folder_of(session, "other")).rename(folder.with_name(table))
+
+
+@pytest.mark.parametrize("link", ["lately", "of"])
+def test_a_link_that_leads_to_another_table_is_followed(table: Session, link: str) -> None:
+    schema = folder_of(table, "kept").parent
+    table.run("CREATE TABLE two AS SELECT 42 AS a")
+    table.run("CREATE SCHEMA IF NOT EXISTS newer")
+    table.run("CREATE OR REPLACE TABLE newer.kept AS SELECT 42 AS a")
+    at, text = (
+        (schema / "lately", "SELECT a FROM lately")
+        if link == "lately"
+        else (schema.parent / link, "SELECT a FROM of.kept")
+    )
+    for first, target, rows in (("kept", "shop", [(1,), (2,)]), ("two", "newer", [(42,)])):
+        at.unlink(missing_ok=True)
+        at.symlink_to(first if link == "lately" else target)
+        for _ in range(3):
+            time.sleep(0.05)
+            assert sorted(table.rows(text)) == rows
+    at.unlink()
+    table.run("DROP SCHEMA newer CASCADE")
+
+
+@pytest.mark.parametrize(
+    "hidden", ["CREATE VIEW named AS SELECT a FROM kept", "CREATE TABLE named LOCATION '{}' AS SELECT a FROM kept"]
+)
+def test_a_table_that_comes_to_hide_a_name_is_seen(table: Session, hidden: str) -> None:
+    table.run(hidden.format(folder_of(table, "kept").parents[2] / "files" / "named"))
+    text = "SELECT sum(a) FROM named"
+    assert until_kept(table, text).rows == [(3,)]
+    taken_by_another_table(table, "named")
+    assert table.rows(text) == [(42,)]
+
+
+def test_a_table_whose_name_is_spelt_as_it_is_asked_for_is_seen(table: Session) -> None:
+    text = "SELECT sum(a) FROM KEPT"
+    assert until_kept(table, text).rows == [(3,)]
+    taken_by_another_table(table, "KEPT")
+    assert table.rows(text) == [(42,)]
 
 
 def test_files_that_are_gone_are_told(table: Session, tmp_path: Path) -> None:
