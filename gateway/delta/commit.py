@@ -18,8 +18,9 @@ from deltalake.exceptions import DeltaError
 
 from gateway.delta import log
 from gateway.delta.checkpoint_instants import misread_parts
-from gateway.delta.containment import held_folder
+from gateway.delta.containment import held_folder, is_under, local_path
 from gateway.delta.features import Protocol
+from gateway.delta.vectors import file_of
 from gateway.errors import GatewayError, UserError, unsupported
 from gateway.worker_jobs import marker_of
 
@@ -103,8 +104,10 @@ def publish(
 
     `behind` shows that the commit before it still is the one that was read (`Snapshot.marker`); None: that is not known.
     Raises FileExistsError if another writer has made it already, or another table is there; FileNotFoundError if the table was
-    dropped; and UserError PATH_NOT_ALLOWED if there is a link in the place of the log's folder.
+    dropped, or files that were written for it were removed (a VACUUM of tables that keep none); and UserError PATH_NOT_ALLOWED
+    if there is a link in the place of the log's folder.
     """
+    actions = list(actions)
     draft = f"_commit_{uuid.uuid4()}.json.tmp"
     with _log_folder(root) as folder:
         try:
@@ -115,6 +118,7 @@ def publish(
                 os.fsync(file.fileno())
             if settle is not None:
                 settle()
+                _check_files(root, actions)
             if behind is not None:
                 _check_behind(folder, log.commit_path(root, version - 1), behind)
             # A hard link fails if the name is taken: the same put-if-absent as delta-rs and Spark use on local disks.
@@ -138,6 +142,17 @@ def _check_behind(folder: int, path: str, behind: tuple[int, ...]) -> None:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
     if now != behind:
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
+
+
+def _check_files(root: str, actions: Iterable[Action]) -> None:
+    """Raise FileNotFoundError if a file of the table's folder that a commit adds is not there."""
+    for action in actions:
+        spec = action.get("add") or action.get("cdc")
+        vector = None if spec is None else spec.get("deletionVector")
+        named = None if spec is None else local_path(root, spec["path"])
+        for path in (named, None if vector is None else file_of(root, vector)):
+            if path is not None and is_under(path, root):
+                os.lstat(path)
 
 
 def put(root: str, name: str, text: str) -> None:

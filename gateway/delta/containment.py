@@ -156,18 +156,21 @@ def _check_place(path: str, real: str, within: Within) -> None:
 
 
 @contextmanager
-def held_folder(folder: str, root: str, made: list[str] | None = None) -> Iterator[int]:
+def held_folder(
+    folder: str, root: str, made: list[str] | None = None, *, held_root: int | None = None
+) -> Iterator[int]:
     """A descriptor of a real folder under `root`, for what makes or removes things in it.
 
-    It is gone to step by step, through no link, so that whatever is put in its place meanwhile leads nowhere. With `made` what
-    is missing below `root` is made, and told there. Raises PATH_NOT_ALLOWED.
+    It is gone to step by step, through no link, so that whatever is put in its place meanwhile leads nowhere; from `held_root`,
+    a descriptor of `root`, whatever lies there by now. With `made` what is missing below `root` is made, and told there. Raises
+    PATH_NOT_ALLOWED.
     """
     if not is_under(folder, root):
         raise not_allowed(f"The folder {folder}")
-    at = os.open("/", _STEP)
+    done = "" if held_root is None else root
+    at = os.open("/", _STEP) if held_root is None else os.open(".", _STEP, dir_fd=held_root)
     try:
-        done = ""
-        for part in folder.strip("/").split("/"):
+        for part in filter(None, folder[len(done) :].split("/")):
             done = f"{done}/{part}"
             below = _step(part, at, done, made if len(done) > len(root) else None)
             os.close(at)

@@ -11,7 +11,7 @@ import json
 import os
 import stat
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from gateway.delta import commit, log
@@ -23,6 +23,7 @@ from gateway.delta.table import Snapshot, open_snapshot
 from gateway.delta.vectors import file_of
 from gateway.delta.write import ATTEMPTS, check_own, check_snapshot_writable, conflict, storage_errors
 from gateway.errors import UserError, unsupported
+from gateway.worker_jobs import marker_of
 
 _NOT_HIDDEN = ("_delta_index", "_change_data")
 _LAST = "_last_vacuum_info"
@@ -39,6 +40,7 @@ class Swept:
     retention_ms: int
     specified_ms: int | None
     until: int | None  # of LITE: the newest version whose removals were looked at
+    before_ms: int  # what was taken out later stays
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +63,7 @@ def sweep(snapshot: Snapshot, hours: float | None, lite: bool) -> Swept:
     if specified is not None and specified < retention:
         raise _too_short(retention)
     before = now - (retention if specified is None else specified)
-    state = replayed(root, snapshot.version, snapshot.within)
-    live = [*state.files.values(), *(r for r in state.removed.values() if (r.get("deletionTimestamp") or 0) >= before)]
-    kept: set[str] = set()
-    for spec in live:
-        for path in _paths(root, spec):
-            kept.add(path)
-            kept.update(_folders(root, path))
+    kept = _kept(snapshot, before)
     until = _commit_before(snapshot, before) if lite else None
     found = list(_logged(snapshot, until) if lite else _listed(snapshot, root))
     counts: Counter[str] = Counter()
@@ -83,7 +79,20 @@ def sweep(snapshot: Snapshot, hours: float | None, lite: bool) -> Swept:
         if count == 1 and path not in kept and not _is_of_another(root, path, others)
     }
     folders = 1 + sum(file.is_folder for file in found)
-    return Swept(dict(sorted(gone.items())), folders, retention, specified, until)
+    return Swept(dict(sorted(gone.items())), folders, retention, specified, until, before)
+
+
+def _kept(snapshot: Snapshot, before: int) -> set[str]:
+    """Files and folders of what a version holds, and of what was not taken out `before`."""
+    root = snapshot.root
+    state = replayed(root, snapshot.version, snapshot.within)
+    live = [*state.files.values(), *(r for r in state.removed.values() if (r.get("deletionTimestamp") or 0) >= before)]
+    kept: set[str] = set()
+    for spec in live:
+        for path in _paths(root, spec):
+            kept.add(path)
+            kept.update(_folders(root, path))
+    return kept
 
 
 def check_vacuumable(snapshot: Snapshot) -> None:
@@ -95,28 +104,41 @@ def check_vacuumable(snapshot: Snapshot) -> None:
 
 
 def remove(snapshot: Snapshot, swept: Swept, alive: Callable[[], None]) -> int:
-    """Remove what was found, told in the log before and after; how many files and folders went."""
+    """Remove what was found, told in the log before and after; how many files and folders went.
+
+    It goes from the folder that was looked at, whatever its name means by now. Raises UserError WRITE_CONFLICT.
+    """
     root = snapshot.root
     parameters: dict[str, str | bool | int | None] = {"retentionCheckEnabled": True}
     if swept.specified_ms is not None:
         parameters["specifiedRetentionMillis"] = swept.specified_ms
     parameters["defaultRetentionMillis"] = swept.retention_ms
     metrics = {"numFilesToDelete": len(swept.paths), "sizeOfDataToDelete": sum(swept.paths.values())}
-    with storage_errors(root):
-        _tell(root, "VACUUM START", parameters, metrics)
+    with storage_errors(root), held_folder(root, root) as held:
+        _check_held(snapshot, held)
+        begun = _tell(root, held, "VACUUM START", parameters, metrics)
+        # What others have added since it was looked at, or put back, stays.
+        kept = set() if begun == snapshot.version + 1 else _kept(open_snapshot(root, begun), swept.before_ms)
         try:
-            count = _removed(root, swept.paths, alive)
+            count = _removed(root, held, [path for path in swept.paths if path not in kept], alive)
         except BaseException:
-            _tell(root, "VACUUM END", {"status": "FAILED"}, {})
+            _tell(root, held, "VACUUM END", {"status": "FAILED"}, {})
             raise
         told = {"numDeletedFiles": count, "numVacuumedDirectories": swept.folders}
-        version = _tell(root, "VACUUM END", {"status": "COMPLETED"}, told)
+        version = _tell(root, held, "VACUUM END", {"status": "COMPLETED"}, told)
         _note(root, {} if swept.until is None else {_UNTIL: swept.until})
     commit.checkpoint_if_due(root, version, snapshot.properties)
     return count
 
 
-def _removed(root: str, paths: Mapping[str, int], alive: Callable[[], None]) -> int:
+def _check_held(snapshot: Snapshot, held: int) -> None:
+    """Raise WRITE_CONFLICT unless the folder that is held is that of a snapshot: another table may have come to its name."""
+    place = os.path.relpath(log.commit_path(snapshot.root, snapshot.version), snapshot.root)
+    if marker_of(place, held) != snapshot.marker:
+        raise conflict(snapshot.root)
+
+
+def _removed(root: str, held_root: int, paths: Iterable[str], alive: Callable[[], None]) -> int:
     count = 0
     by_folder: dict[str, list[str]] = {}
     for path in paths:
@@ -124,7 +146,7 @@ def _removed(root: str, paths: Mapping[str, int], alive: Callable[[], None]) -> 
     for folder in sorted(by_folder, key=len, reverse=True):  # what is in a folder goes before the folder
         alive()
         try:
-            with held_folder(folder, root) as held:
+            with held_folder(folder, root, held_root=held_root) as held:
                 count += sum(_gone(name, held) for name in by_folder[folder])
         except FileNotFoundError:
             continue  # somebody else has removed it
@@ -143,10 +165,11 @@ def _gone(name: str, folder: int) -> bool:
     return True
 
 
-def _tell(root: str, operation: str, parameters: commit.Parameters, metrics: Mapping[str, int]) -> int:
-    """A commit that says something and changes nothing, behind all others."""
+def _tell(root: str, held: int, operation: str, parameters: commit.Parameters, metrics: Mapping[str, int]) -> int:
+    """A commit of the table whose folder is held that says something and changes nothing, behind all others."""
     for _ in range(ATTEMPTS):
         seen = open_snapshot(root)
+        _check_held(seen, held)
         info = commit.info_action(operation, parameters, metrics, True, seen.version, commit.SNAPSHOT_ISOLATION)
         try:
             made = commit.stamped(root, seen.version, seen.properties, [info])
