@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import json
 import logging
 import os
 import stat
@@ -172,7 +171,7 @@ class LocalCatalog:
 
     def all_keys(self, schema: str) -> list[StoredKeys]:
         """The same of all tables of a schema."""
-        return self._all(StoredKeys, schema)
+        return list(self._all(StoredKeys, schema))
 
     def statistics(self, schema: str, table: str) -> StoredStatistics | None:
         """What ANALYZE found; who asks looks whether it is of the table that is there."""
@@ -205,10 +204,9 @@ class LocalCatalog:
             return replace(found, location=self._place(folder, os.path.basename(found.location)))
         return found
 
-    def _all(self, kind: type[Stored], schema: str) -> list[Stored]:
+    def _all(self, kind: type[Stored], schema: str) -> Iterator[Stored]:
         """The stored objects of a schema; a damaged one is left out with a line in the log, and told when it is named."""
         folder = self._schema_folder(schema)
-        found = []
         for name in objects.names(folder, kind) if folder is not None else ():
             try:
                 stored = self._stored(kind, schema, name)
@@ -216,8 +214,7 @@ class LocalCatalog:
                 self._warn(error.message)
                 continue
             if stored is not None:
-                found.append(stored)
-        return found
+                yield stored
 
     def _warn(self, text: str) -> None:
         if text not in self._warned:
@@ -557,7 +554,7 @@ class LocalCatalog:
                 full_disk_told("Cannot keep a schema's comment", self.root),
                 open(draft, "x", encoding="utf-8") as file,
             ):
-                json.dump(facts, file, indent=1, sort_keys=True)
+                file.write(objects.spelt(facts, "The comments of all schemas"))
             os.replace(draft, path)
         finally:
             with contextlib.suppress(FileNotFoundError):  # it is in its place

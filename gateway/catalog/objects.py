@@ -18,7 +18,7 @@ from gateway.catalog.base import TableName
 from gateway.delta.containment import held_folder, is_text, opened
 from gateway.delta.log import read_json
 from gateway.delta.schema import CHAR_VARCHAR, holds_char, parse_schema, struct_of
-from gateway.errors import GatewayError, ServerError, UnsupportedError, full_disk_told
+from gateway.errors import GatewayError, ResourceError, ServerError, UnsupportedError, full_disk_told
 from gateway.sqltypes import (
     STRING,
     ArrayType,
@@ -35,6 +35,7 @@ from gateway.worker_jobs import Witness
 
 FOLDER = "_objects"
 DRAFT = ".draft-"
+LARGEST = 64 << 20  # bytes of a file: more than a text of 16 MiB takes, whatever its characters
 _FORMAT = 1  # of the files
 
 
@@ -241,14 +242,25 @@ def load(path: str) -> dict[str, Any] | None:
         return None
     except (OSError, GatewayError) as error:
         raise damaged(path, "it is no plain file that can be read") from error
+    with os.fdopen(descriptor, "rb") as file:
+        data = file.read(LARGEST + 1)
+    if len(data) > LARGEST:
+        raise damaged(path, f"it is larger than {LARGEST >> 20} MiB")
     try:
-        with os.fdopen(descriptor, encoding="utf-8") as file:
-            found = read_json(file.read())
+        found = read_json(data.decode())
     except (ValueError, RecursionError) as error:
         raise damaged(path, "it is no JSON") from error
     if not isinstance(found, dict):
         raise damaged(path, "it is no JSON object")
     return found
+
+
+def spelt(record: Mapping[str, Any], what: str) -> str:
+    """The text of a file of the catalog's own. Raises ResourceError for one that would not be read again."""
+    text = json.dumps(record, indent=1, sort_keys=True)
+    if len(text) > LARGEST:
+        raise ResourceError("STATEMENT_TOO_LARGE", f"{what} would take more than {LARGEST >> 20} MiB.")
+    return text
 
 
 def damaged(path: str, why: str) -> ServerError:
@@ -332,6 +344,7 @@ def write(folder: str, stored: AnyStored, replacing: bool) -> bool:
     _check_own(folder)
     record = {key: value for key, value in _plain(stored).items() if value not in (None, {}, False, "")}
     record |= {"format_version": _FORMAT, "name": stored.name.table}
+    text = spelt(record, f"The {KINDS[kind]} {stored.name.table}")
     name = os.path.basename(_path(folder, kind, stored.name.table))
     draft = f"{DRAFT}{uuid.uuid4().hex}"
     with full_disk_told(f"Cannot store the {KINDS[kind]} {stored.name.table}", folder):
@@ -340,7 +353,7 @@ def write(folder: str, stored: AnyStored, replacing: bool) -> bool:
             try:
                 descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666, dir_fd=held)
                 with open(descriptor, "w", encoding="utf-8") as file:
-                    json.dump(record, file, indent=1, sort_keys=True)
+                    file.write(text)
                     file.flush()
                     os.fsync(file.fileno())
                 if replacing:
@@ -350,8 +363,8 @@ def write(folder: str, stored: AnyStored, replacing: bool) -> bool:
             except FileExistsError:
                 return False
             except FileNotFoundError as error:
-                text = f"The schema of {stored.name.table} was dropped at the same time. Send the statement again."
-                raise ServerError("WRITE_FAILED", text, retryable=True) from error
+                told = f"The schema of {stored.name.table} was dropped at the same time. Send the statement again."
+                raise ServerError("WRITE_FAILED", told, retryable=True) from error
             finally:
                 with contextlib.suppress(FileNotFoundError):  # it is in its place
                     os.unlink(draft, dir_fd=held)

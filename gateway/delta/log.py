@@ -17,6 +17,8 @@ from gateway.errors import ServerError, UserError
 from gateway.worker_jobs import marker_of
 
 LOG = "_delta_log"
+HINT = "_last_checkpoint"
+_MOST_OF_COMMIT, _MOST_OF_OTHERS = 512 << 20, 64 << 20  # bytes: two million files, which take five times as much memory
 DIGITS = 20
 _FEW = 1000  # commits, of which each is asked for: fewer calls than for a list of a long log
 IN_COMMIT = "delta.enableInCommitTimestamps"
@@ -78,9 +80,34 @@ def has_log(root: str) -> bool:
         return False
 
 
+def check_sizes(root: str, version: int | None = None, known: int = -1) -> None:
+    """Raise ServerError if a file that the log's reader may take in, up to a version, is larger than memory should be.
+
+    Commits up to the `known` version, and those before the newest checkpoint, are not read.
+    """
+    names = os.listdir(f"{root}/{LOG}")
+    last = max(map(int, (n[:DIGITS] for n in names if is_version(n))), default=-1) if version is None else version
+    first = max([known, *(c for c in _checkpoints(names) if c <= last)])
+    for name in names:
+        if name == HINT or (
+            is_version(name) and name.endswith((".json", ".crc")) and first <= int(name[:DIGITS]) <= last
+        ):
+            check_size(f"{root}/{LOG}/{name}")
+
+
+def check_size(path: str) -> None:
+    """Raise ServerError for a file of a log, no checkpoint in Parquet, that is larger than such files are."""
+    most = _MOST_OF_COMMIT if path.endswith(".json") else _MOST_OF_OTHERS
+    with suppress(FileNotFoundError):
+        if os.stat(path).st_size > most:
+            text = f"The file {path} of a Delta table's log is larger than {most >> 20} MiB."
+            raise ServerError("DELTA_LOG_CORRUPT", text)
+
+
 def actions(root: str, version: int) -> list[dict[str, Any]]:
     """All actions of one commit. Raises ServerError if the file is damaged."""
     path = commit_path(root, version)
+    check_size(path)
     try:
         with open(path, encoding="utf-8") as file:
             found = [read_json(line) for line in file if line.strip()]

@@ -37,12 +37,11 @@ from gateway.delta.containment import (
 from gateway.delta.expressions import existing_of, expressions_of
 from gateway.delta.features import BY_NAME, refused
 from gateway.delta.footers import opened_parquet
-from gateway.delta.log import DIGITS, LOG, is_checkpoint, is_version
+from gateway.delta.log import DIGITS, HINT, LOG, check_size, is_checkpoint, is_version
 from gateway.delta.parquet_facts import Impossible
 from gateway.errors import GatewayError, ServerError, UserError
 
 _SIDECARS = "_sidecars"
-_HINT = "_last_checkpoint"
 _OF_READERS = ("", _SIDECARS, "_staged_commits")  # folders of a log
 # Actions whose paths are files.
 _FILES = ("add", "remove", "cdc", "allFiles")
@@ -163,7 +162,7 @@ def check_logged(root: str, within: Within) -> None:
     for folder in _OF_READERS:
         place = os.path.join(root, LOG, folder).rstrip("/")
         try:
-            names = [n for n in os.listdir(place) if (folder and n[:1] != ".") or n[:1].isdigit() or n == _HINT]
+            names = [n for n in os.listdir(place) if (folder and n[:1] != ".") or n[:1].isdigit() or n == HINT]
         except (FileNotFoundError, NotADirectoryError):
             continue
         for name in names:
@@ -269,11 +268,12 @@ def _actions(path: str, within: Within) -> Iterator[dict[str, Any]]:
                 _check_spelling(parquet.schema_arrow, _SPELT)
                 for batch in parquet.iter_batches(columns=_COLUMNS):
                     yield from batch.to_pylist()
-        elif path.endswith((".json", ".crc", f"/{_HINT}")):
+        elif path.endswith((".json", ".crc", f"/{HINT}")):
+            check_size(path)
             with os.fdopen(opened(path, within), encoding="utf-8") as lines:
                 for line in filter(str.strip, lines):
                     action = json.loads(line, object_pairs_hook=_once)
-                    yield from _hinted(action) if path.endswith(_HINT) else (action,)
+                    yield from _hinted(action) if path.endswith(HINT) else (action,)
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -350,6 +350,7 @@ def _open(root: str, version: int | None, within: Within) -> DeltaTable:
     if not log.has_log(root):
         raise UserError("PATH_NOT_FOUND", f"{root} is not a Delta table.")
     check_log(root, within, version)
+    log.check_sizes(root, version)
     if log.is_beheaded(root):
         raise ServerError(
             "DELTA_LOG_CORRUPT",
@@ -365,6 +366,7 @@ def _open(root: str, version: int | None, within: Within) -> DeltaTable:
 
 def _update(root: str, table: DeltaTable) -> None:
     known = table.version()
+    log.check_sizes(root, known=known)
     try:
         table.update_incremental()
     except (DeltaError, TableNotFoundError, OSError, ValueError) as error:

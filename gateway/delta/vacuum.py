@@ -29,6 +29,7 @@ _NOT_HIDDEN = ("_delta_index", "_change_data")
 _LAST = "_last_vacuum_info"
 _UNTIL = "latestCommitVersionOutsideOfRetentionWindow"
 _HOUR = 3_600_000
+_MOST_NOTED = 1 << 20  # characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,7 +273,7 @@ def _noted(root: str) -> int | None:
     """Up to which version an earlier VACUUM has looked."""
     try:
         with os.fdopen(opened(f"{root}/{log.LOG}/{_LAST}", (root,)), encoding="utf-8") as file:
-            found = json.loads(file.read()).get(_UNTIL)
+            found = json.loads(file.read(_MOST_NOTED)).get(_UNTIL)
     except (FileNotFoundError, ValueError, AttributeError):
         return None
     return found if isinstance(found, int) else None

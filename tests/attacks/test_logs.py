@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import struct
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -242,6 +243,20 @@ def test_one_tables_columns_do_not_hide_those_of_others(client: Client, log: Pat
     columns = "SELECT count(*) AS n, max(comment), max(column_default) FROM system.information_schema.columns"
     listed = answer(client, columns)
     assert listed[0]["n"] > 0
+
+
+@pytest.mark.parametrize("name", [f"{1:020d}.json", f"{0:020d}.crc", "_last_checkpoint"])
+def test_a_file_of_a_terabyte_is_told_and_hides_no_other_table(client: Client, log: Path, name: str) -> None:
+    """It holds nothing, and takes no room: the reader of logs would take all memory for it."""
+    (log.parent / name).touch()
+    os.truncate(log.parent / name, 1 << 40)
+    for statement in ("SELECT * FROM damaged", "DESCRIBE damaged", "INSERT INTO damaged VALUES (1, 'a')"):
+        told = str(outcome(client, statement))
+        assert "[DELTA_LOG_CORRUPT]" in told and name in told, told
+    answer(client, "CREATE OR REPLACE TABLE beside_damaged AS SELECT 1 AS beside")
+    columns = "SELECT table_name AS t FROM information_schema.columns WHERE column_name = 'beside'"
+    assert answer(client, columns) == [{"t": "beside_damaged"}]
+    answer(client, "DROP TABLE beside_damaged")
 
 
 @pytest.mark.parametrize("annotated", [True, False])

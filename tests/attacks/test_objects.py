@@ -58,6 +58,7 @@ def without(record: dict[str, Any], key: str) -> dict[str, Any]:
 DAMAGED: dict[str, tuple[str, str, str]] = {
     "cut": ("view", json.dumps(VIEW)[:-20], "no JSON"),
     "empty": ("view", "", "no JSON"),
+    "a terabyte": ("view", json.dumps(VIEW), "larger than 64 MiB"),
     "deep": ("view", "[" * 100_000, "no JSON"),
     "a list": ("view", "[]", "no JSON object"),
     "not text": ("view", "\udcff", "no JSON"),
@@ -91,6 +92,8 @@ def test_a_damaged_object_is_told_by_name_left_out_and_can_be_dropped(
     kind, text, why = DAMAGED[case]
     path = schema / "_objects" / f"bad.{kind}.json"
     path.write_bytes(text.encode(errors="surrogateescape"))
+    if case == "a terabyte":
+        os.truncate(path, 1 << 40)
     if kind == "table":
         (schema / "bad").mkdir()
     found = outcome(client, USES[kind])
@@ -173,3 +176,14 @@ def test_comments_of_schemas_that_are_damaged_are_told(client: Client, server: S
     facts.unlink()
     if before is not None:
         facts.write_text(before)
+
+
+def test_comments_of_schemas_that_no_text_holds_are_told(client: Client, server: Server, schema: Path) -> None:
+    path = server.warehouse / ".gateway.json"
+    path.write_text("{}")
+    try:
+        os.truncate(path, 1 << 40)
+        told = str(outcome(client, "DESCRIBE SCHEMA objects"))
+    finally:
+        path.unlink()
+    assert "[CATALOG_FILE_CORRUPT]" in told and "larger than 64 MiB" in told
