@@ -2,7 +2,8 @@
 
 What is kept is Delta's: all that the newest version holds, what was taken out of it within the retention, what is younger than
 that, what is hidden (names that begin with ``_`` or ``.``, the log among them, but for partitions and change data). Links are
-neither followed nor removed, nor is anything of a table that lies inside of this one.
+neither followed nor removed, nor is anything of a table that lies inside of this one. Otherwise than with Delta a file that no
+version has told of stays for an hour whatever the retention: who writes it may be about to make it a version.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from dataclasses import dataclass
 from gateway.delta import commit, log
 from gateway.delta.containment import check_still_there, held_folder, is_under, local_path, opened
 from gateway.delta.features import Kept
-from gateway.delta.replay import Fields, check_file, replayed
+from gateway.delta.replay import Fields, State, check_file, replayed
 from gateway.delta.retention import deleted_files_ms
 from gateway.delta.table import Snapshot, open_snapshot
 from gateway.delta.vectors import file_of
@@ -29,6 +30,7 @@ _NOT_HIDDEN = ("_delta_index", "_change_data")
 _LAST = "_last_vacuum_info"
 _UNTIL = "latestCommitVersionOutsideOfRetentionWindow"
 _HOUR = 3_600_000
+_AT_WORK = _HOUR  # milliseconds: a statement ends in that time
 _MOST_NOTED = 1 << 20  # characters
 
 
@@ -64,13 +66,15 @@ def sweep(snapshot: Snapshot, hours: float | None, lite: bool) -> Swept:
     if specified is not None and specified < retention:
         raise _too_short(retention)
     before = now - (retention if specified is None else specified)
-    kept = _kept(snapshot, before)
+    state = replayed(root, snapshot.version, snapshot.within)
+    kept, told = _kept(root, state, before), {path for spec in state.removed.values() for path in _paths(root, spec)}
     until = _commit_before(snapshot, before) if lite else None
     found = list(_logged(snapshot, until) if lite else _listed(snapshot, root))
     counts: Counter[str] = Counter()
     sizes: dict[str, int] = {}
     for file in found:
-        if file.is_folder or file.modified_ms < before:
+        known = lite or file.path in told
+        if file.is_folder or file.modified_ms < (before if known else min(before, now - _AT_WORK)):
             sizes[file.path] = max(sizes.get(file.path, 0), file.bytes)
             counts.update([file.path] if file.is_folder else [file.path, *_folders(root, file.path)])
     others: dict[str, bool] = {}
@@ -83,10 +87,8 @@ def sweep(snapshot: Snapshot, hours: float | None, lite: bool) -> Swept:
     return Swept(dict(sorted(gone.items())), folders, retention, specified, until, before)
 
 
-def _kept(snapshot: Snapshot, before: int) -> set[str]:
+def _kept(root: str, state: State, before: int) -> set[str]:
     """Files and folders of what a version holds, and of what was not taken out `before`."""
-    root = snapshot.root
-    state = replayed(root, snapshot.version, snapshot.within)
     live = [*state.files.values(), *(r for r in state.removed.values() if (r.get("deletionTimestamp") or 0) >= before)]
     kept: set[str] = set()
     for spec in live:
@@ -119,7 +121,11 @@ def remove(snapshot: Snapshot, swept: Swept, alive: Callable[[], None]) -> int:
         _check_held(snapshot, held)
         begun = _tell(root, held, "VACUUM START", parameters, metrics)
         # What others have added since it was looked at, or put back, stays.
-        kept = set() if begun == snapshot.version + 1 else _kept(open_snapshot(root, begun), swept.before_ms)
+        kept = (
+            _kept(root, replayed(root, begun, snapshot.within), swept.before_ms)
+            if begun > snapshot.version + 1
+            else set()
+        )
         try:
             count = _removed(root, held, [path for path in swept.paths if path not in kept], alive)
         except BaseException:

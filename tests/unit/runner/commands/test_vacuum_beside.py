@@ -33,32 +33,50 @@ def folder_of(session: Session, table: str) -> Path:
     return Path(session.run(f"DESCRIBE DETAIL {table}").rows[0][4].removeprefix("file:"))
 
 
-@pytest.mark.parametrize(
-    ("write", "more"),
-    [
-        ("INSERT INTO t VALUES (9)", ""),
-        ("INSERT OVERWRITE t VALUES (9)", ""),
-        ("UPDATE t SET id = 8 WHERE id = 1", ""),
-        ("UPDATE t SET id = 8 WHERE id = 1", FEED),
-        ("DELETE FROM t WHERE id = 1", VECTORS),
-        ("MERGE INTO t USING (SELECT 1 AS id) AS s ON t.id = s.id WHEN MATCHED THEN UPDATE SET id = 8", ""),
-        ("OPTIMIZE t", ""),
-        ("CREATE OR REPLACE TABLE t AS SELECT 9 AS id", ""),
-    ],
-)
-def test_files_that_are_removed_before_they_are_told_make_no_version(
-    session: Session, monkeypatch: pytest.MonkeyPatch, write: str, more: str
-) -> None:
-    made(session, more)
-    publish = commit.publish
+WRITES = [
+    ("INSERT INTO t VALUES (9)", ""),
+    ("INSERT OVERWRITE t VALUES (9)", ""),
+    ("UPDATE t SET id = 8 WHERE id = 1", ""),
+    ("UPDATE t SET id = 8 WHERE id = 1", FEED),
+    ("DELETE FROM t WHERE id = 1", VECTORS),
+    ("MERGE INTO t USING (SELECT 1 AS id) AS s ON t.id = s.id WHEN MATCHED THEN UPDATE SET id = 8", ""),
+    ("OPTIMIZE t", ""),
+]
+
+
+def beside(session: Session, monkeypatch: pytest.MonkeyPatch, age: float) -> None:
+    """Have VACUUM run when the next writer has written its files, which are old by then, and has told nobody of them."""
+    publish, folder = commit.publish, folder_of(session, "t")
 
     def late(*arguments: Any) -> None:
         monkeypatch.setattr(commit, "publish", publish)
-        time.sleep(0.01)  # files are older than the moment before which they go
+        for path in [*folder.rglob("*.parquet"), *folder.glob("*.bin")]:
+            os.utime(path, (time.time() - age,) * 2)
         session.run("VACUUM t")
         publish(*arguments)
 
     monkeypatch.setattr(commit, "publish", late)
+
+
+@pytest.mark.parametrize(("write", "more"), WRITES)
+def test_files_of_a_writer_that_is_at_work_stay(
+    session: Session, monkeypatch: pytest.MonkeyPatch, write: str, more: str
+) -> None:
+    made(session, more)
+    beside(session, monkeypatch, 60)
+    session.run(write)
+    assert len(session.rows("SELECT id FROM t")) == {
+        "INSERT INTO t VALUES (9)": 4,
+        "INSERT OVERWRITE t VALUES (9)": 1,
+    }.get(write, 2 if write.startswith("DELETE") else 3)
+
+
+@pytest.mark.parametrize(("write", "more"), WRITES)
+def test_files_that_are_removed_before_they_are_told_make_no_version(
+    session: Session, monkeypatch: pytest.MonkeyPatch, write: str, more: str
+) -> None:
+    made(session, more)
+    beside(session, monkeypatch, 7200)
     with pytest.raises(GatewayError) as caught:
         session.run(write)
     assert (caught.value.condition, caught.value.retryable) == ("WRITE_CONFLICT", True)
@@ -80,7 +98,8 @@ def test_files_that_are_told_before_they_are_removed_stay(session: Session, monk
 
         monkeypatch.setattr(commit, "publish", publish)
         monkeypatch.setattr(maintenance, "remove", removed)
-        time.sleep(0.01)
+        for path in folder_of(session, "t").glob("*.parquet"):
+            os.utime(path, (time.time() - 7200,) * 2)
         session.run("VACUUM t")
 
     monkeypatch.setattr(commit, "publish", vacuum)
