@@ -16,10 +16,9 @@ import pyarrow as pa
 from gateway.delta import commit, files
 from gateway.delta.containment import Within
 from gateway.delta.datafiles import DataFileWriter
-from gateway.delta.replay import replayed
 from gateway.delta.rewrite import publish_behind
 from gateway.delta.schema import Column
-from gateway.delta.table import Snapshot
+from gateway.delta.table import Snapshot, state_of
 from gateway.delta.write import WriteResult, storage_errors
 from gateway.errors import UserError, unsupported
 
@@ -35,7 +34,7 @@ def identifier(path: str) -> str:
 
 def loaded_files(snapshot: Snapshot) -> set[str]:
     """The files that a table has been given by COPY INTO."""
-    known = replayed(snapshot.root, snapshot.version, snapshot.within).transactions
+    known = state_of(snapshot).transactions
     return {name.removeprefix(_ID) for name in known if name.startswith(_ID)}
 
 

@@ -14,9 +14,9 @@ from gateway.delta.expressions import DEFAULT, GENERATED
 from gateway.delta.features import BY_NAME, FEATURES, MAX_WRITER, Protocol
 from gateway.delta.identity import START
 from gateway.delta.properties import MOST_ID, ROW_ID, ROW_TRACKING, ROW_VERSION, VECTORS, asked
-from gateway.delta.replay import damage_told, replayed
+from gateway.delta.replay import damage_told
 from gateway.delta.schema import CHAR_VARCHAR, FIELD_ID, PHYSICAL, Column
-from gateway.delta.table import MAPPING, Snapshot
+from gateway.delta.table import MAPPING, Snapshot, state_of
 from gateway.errors import UserError, unsupported
 
 #: The domain that says by which columns a table is clustered.
@@ -253,7 +253,7 @@ def clustering_of(snapshot: Snapshot) -> list[list[str]]:
     """The paths of the columns that a table is clustered by, as the table names them."""
     if not snapshot.protocol.has("clustering"):
         return []
-    spec = replayed(snapshot.root, snapshot.version, snapshot.within).domains.get(CLUSTERING)
+    spec = state_of(snapshot).domains.get(CLUSTERING)
     if spec is None or spec.get("removed"):
         return []
     with damage_told(snapshot.root):

@@ -22,13 +22,12 @@ from gateway.delta.containment import is_under, source
 from gateway.delta.file_columns import file_field
 from gateway.delta.metadata import Alteration, alter, check_alterable, logged_metadata
 from gateway.delta.properties import ROW_ID, ROW_TRACKING, ROW_VERSION, SUSPENDED, VECTORS, WIDENING
-from gateway.delta.replay import replayed
 from gateway.delta.row_ids import DOMAIN, NUMBERS
-from gateway.delta.table import Snapshot, open_snapshot, specs_of
+from gateway.delta.table import Snapshot, specs_of, state_of
 from gateway.delta.unmapping import check_unmappable, unmap
 from gateway.delta.vectors import file_of
 from gateway.delta.widening import CHANGES
-from gateway.delta.write import conflict
+from gateway.delta.write import conflict, newest
 from gateway.errors import ServerError, unsupported
 
 Alive = Callable[[], None]
@@ -42,11 +41,6 @@ def drop(snapshot: Snapshot, feature: str, alive: Alive) -> int:
     """Drop one of `DROPPED` from a table that has it; the last version. What is done by then stays, should it raise."""
     DROPPED[feature](snapshot, feature, alive)
     return newest(snapshot).version
-
-
-def newest(snapshot: Snapshot) -> Snapshot:
-    """The table as it is by now."""
-    return open_snapshot(snapshot.root, within=snapshot.within)
 
 
 def check_droppable(snapshot: Snapshot, feature: str) -> None:
@@ -72,7 +66,7 @@ def _vectors(snapshot: Snapshot, feature: str, alive: Alive) -> None:
 def _vector_files(snapshot: Snapshot) -> list[str]:
     """The files of vectors in a table's folder that rows once had, as the log would spell them."""
     root, found = snapshot.root, set()
-    for spec in replayed(root, snapshot.version, snapshot.within).removed.values():
+    for spec in state_of(snapshot).removed.values():
         vector = spec.get("deletionVector")
         place = None if vector is None else file_of(root, vector)
         if place is not None and is_under(os.path.normpath(place), root):
@@ -134,7 +128,7 @@ def _tracking(snapshot: Snapshot, feature: str, alive: Alive) -> None:
         adds = tuple({"add": {**spec, "dataChange": False}} for spec in bare)
         _commit(seen, "ROW TRACKING UNBACKFILL", {"batchId": "0"}, more=adds)
     seen = newest(seen)
-    domain = replayed(seen.root, seen.version, seen.within).domains.get(DOMAIN)
+    domain = state_of(seen).domains.get(DOMAIN)
     gone = () if domain is None else ({"domainMetadata": {**domain, "removed": True}},)
 
     def untracked(action: dict[str, Any]) -> None:
@@ -145,7 +139,7 @@ def _tracking(snapshot: Snapshot, feature: str, alive: Alive) -> None:
 
 
 def _domains(snapshot: Snapshot, feature: str, alive: Alive) -> None:
-    held = replayed(snapshot.root, snapshot.version, snapshot.within).domains.values()
+    held = state_of(snapshot).domains.values()
     if any(not spec.get("removed") for spec in held):
         raise unsupported("ALTER TABLE … DROP FEATURE domainMetadata of a table with domains")
     _dropped(snapshot, feature, lambda _: None)

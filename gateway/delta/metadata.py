@@ -18,9 +18,8 @@ from gateway.delta.creation import with_features, without_features
 from gateway.delta.features import Kept
 from gateway.delta.indexed import NAMES, check_named
 from gateway.delta.properties import FEED, check_feed_columns, check_may_feed
-from gateway.delta.replay import replayed
 from gateway.delta.schema import parse_schema, struct_of
-from gateway.delta.table import Snapshot, open_snapshot
+from gateway.delta.table import Snapshot, moved, open_snapshot, state_of
 from gateway.delta.write import ATTEMPTS, check_own, check_snapshot_writable, conflict, storage_errors
 from gateway.errors import ServerError, UserError
 
@@ -121,10 +120,15 @@ def _lost(condition: str, snapshot: Snapshot, what: str) -> UserError:
 
 
 def logged_metadata(snapshot: Snapshot) -> dict[str, Any]:
-    """The metaData action that holds for a snapshot, with every field that its writer has logged."""
+    """The metaData action that holds for a snapshot, with every field that its writer has logged.
+
+    Raises ServerError; also if another table has come to its name.
+    """
     found = _from_log(snapshot)
     if not isinstance(found, dict) or not isinstance(found.get("schemaString"), str):
         raise ServerError("DELTA_LOG_CORRUPT", f"The log of the Delta table {snapshot.root} holds no metadata.")
+    if str(found.get("id")) != snapshot.table_id:
+        raise moved(snapshot.root)
     return found
 
 
@@ -136,7 +140,7 @@ def _from_log(snapshot: Snapshot) -> Any:
         try:
             actions = log.actions(snapshot.root, version)
         except FileNotFoundError:  # it may be in a checkpoint of another kind
-            return replayed(snapshot.root, snapshot.version, snapshot.within).metadata
+            return state_of(snapshot).metadata
         for action in actions:
             if "metaData" in action:
                 return action["metaData"]

@@ -14,10 +14,10 @@ from gateway.delta.containment import local_path
 from gateway.delta.creation import CLUSTERING, with_last_id
 from gateway.delta.features import Kept, refused
 from gateway.delta.identity import with_last_numbers
-from gateway.delta.replay import Fields, removal, replayed
+from gateway.delta.replay import Fields, removal
 from gateway.delta.retention import deleted_files_ms
 from gateway.delta.row_ids import DOMAIN, numbered_again
-from gateway.delta.table import Snapshot, forget, open_snapshot
+from gateway.delta.table import Snapshot, forget, open_snapshot, state_of
 from gateway.delta.write import check_own, check_snapshot_writable, conflict, storage_errors
 from gateway.errors import ServerError, UserError
 
@@ -73,7 +73,7 @@ def restore_files(snapshot: Snapshot, version: int, parameters: commit.Parameter
     earlier = open_snapshot(root, version)
     _check_retained(snapshot, version)
     _check_restorable(earlier)
-    now, then = (replayed(root, s.version, s.within) for s in (snapshot, earlier))
+    now, then = (state_of(s) for s in (snapshot, earlier))
     domains = _domains(root, now.domains, then.domains)
     added = [spec for key, spec in then.files.items() if key not in now.files]
     removed = [spec for key, spec in now.files.items() if key not in then.files]

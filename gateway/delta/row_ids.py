@@ -22,9 +22,9 @@ from gateway.delta.dataset import DataFile, read_file
 from gateway.delta.features import Protocol, refused
 from gateway.delta.feed import COPIED
 from gateway.delta.properties import ROW_ID, ROW_TRACKING, ROW_VERSION, SUSPENDED
-from gateway.delta.replay import Fields, State, check_file, check_other, replayed
+from gateway.delta.replay import Fields, State, check_file, check_other
 from gateway.delta.schema import Column
-from gateway.delta.table import Snapshot, specs_of
+from gateway.delta.table import Snapshot, specs_of, state_of
 from gateway.errors import ServerError, UserError
 from gateway.sqltypes import BIGINT
 
@@ -226,7 +226,7 @@ def _high_water(seen: Snapshot) -> int:
                 check_other(seen.root, "domainMetadata", found)
             if found is not None and found["domain"] == DOMAIN:
                 return _checked(seen, _mark_of(seen, found), actions)
-    found = replayed(seen.root, seen.version, seen.within).domains.get(DOMAIN)
+    found = state_of(seen).domains.get(DOMAIN)
     return _NONE if found is None or found.get("removed") else _mark_of(seen, found)
 
 

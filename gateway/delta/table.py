@@ -33,7 +33,7 @@ from gateway.delta.features import Protocol, check_readable
 from gateway.delta.listed import Files, LateFiles
 from gateway.delta.live_rows import live_masks
 from gateway.delta.log_paths import check_log
-from gateway.delta.replay import Fields, replayed
+from gateway.delta.replay import Fields, State, replayed
 from gateway.delta.schema import Column, parse_schema, struct_of
 from gateway.delta.watch import Watch
 from gateway.errors import GatewayError, ServerError, UnsupportedError, UserError
@@ -542,9 +542,17 @@ def _partitions(
     return out
 
 
+def state_of(snapshot: Snapshot) -> State:
+    """All that the log says of a snapshot's version. Raises ServerError; also if another table has come to its name."""
+    state = replayed(snapshot.root, snapshot.version, snapshot.within)
+    if str(state.metadata.get("id")) != snapshot.table_id:
+        raise moved(snapshot.root)
+    return state
+
+
 def specs_of(snapshot: Snapshot, paths: Sequence[str] | None = None) -> list[Fields]:
     """What the log says of each file of a snapshot, or of those of some places. Raises ServerError DELTA_LOG_CORRUPT."""
-    state = replayed(snapshot.root, snapshot.version, snapshot.within)
+    state = state_of(snapshot)
     by_path = {path: spec for (path, _), spec in state.files.items()}
     try:
         return [by_path[os.path.normpath(path)] for path in (snapshot.files.paths if paths is None else paths)]

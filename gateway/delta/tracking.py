@@ -11,8 +11,8 @@ from gateway.delta.creation import with_features
 from gateway.delta.metadata import Alteration, alter
 from gateway.delta.properties import ROW_ID, ROW_TRACKING, ROW_VERSION, SUSPENDED
 from gateway.delta.row_ids import numbered
-from gateway.delta.table import Snapshot, open_snapshot, specs_of
-from gateway.delta.write import conflict, storage_errors
+from gateway.delta.table import Snapshot, specs_of
+from gateway.delta.write import conflict, newest, storage_errors
 from gateway.errors import unsupported
 
 _FEATURE = "rowTracking"
@@ -40,7 +40,7 @@ def track_rows(snapshot: Snapshot) -> int:
         alter(
             snapshot, Alteration("UPGRADE PROTOCOL", told, _unchanged, features=frozenset({_FEATURE}), unchanged=True)
         )
-    seen = open_snapshot(root, within=snapshot.within)
+    seen = newest(snapshot)
     check_trackable(seen)
     bare = [{"add": {**spec, "dataChange": False}} for spec in specs_of(seen) if spec.get("baseRowId") is None]
     if bare:
@@ -53,7 +53,7 @@ def track_rows(snapshot: Snapshot) -> int:
                 commit.publish(root, seen.version + 1, actions, None, seen.marker)
             except (FileExistsError, FileNotFoundError) as error:
                 raise conflict(root) from error
-        seen = open_snapshot(root, within=snapshot.within)
+        seen = newest(snapshot)
     text = json.dumps({ROW_TRACKING: "true"}, separators=(",", ":"))
     return alter(seen, Alteration("SET TBLPROPERTIES", {"properties": text}, _tracked))
 

@@ -71,7 +71,7 @@ def unmap(snapshot: Snapshot, alive: Callable[[], None]) -> None:
                 )
                 raise UserError("DELTA_CONCURRENT_APPEND.WITHOUT_HINT", text, retryable=True)
 
-        version = publish_behind(snapshot, actions, check)
+        version = publish_behind(snapshot, actions, check, writer.settle)
     commit.checkpoint_if_due(snapshot.root, version, properties)
 
 

@@ -13,14 +13,14 @@ import os
 import stat
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gateway.delta import commit, log
 from gateway.delta.containment import check_still_there, held_folder, is_under, local_path, opened
 from gateway.delta.features import Kept
-from gateway.delta.replay import Fields, State, check_file, replayed
+from gateway.delta.replay import Fields, State, check_file
 from gateway.delta.retention import deleted_files_ms
-from gateway.delta.table import Snapshot, open_snapshot
+from gateway.delta.table import Snapshot, open_snapshot, state_of
 from gateway.delta.vectors import file_of
 from gateway.delta.write import ATTEMPTS, check_own, check_snapshot_writable, conflict, storage_errors
 from gateway.errors import UserError, unsupported
@@ -66,7 +66,7 @@ def sweep(snapshot: Snapshot, hours: float | None, lite: bool) -> Swept:
     if specified is not None and specified < retention:
         raise _too_short(retention)
     before = now - (retention if specified is None else specified)
-    state = replayed(root, snapshot.version, snapshot.within)
+    state = state_of(snapshot)
     kept, told = _kept(root, state, before), {path for spec in state.removed.values() for path in _paths(root, spec)}
     until = _commit_before(snapshot, before) if lite else None
     found = list(_logged(snapshot, until) if lite else _listed(snapshot, root))
@@ -120,13 +120,10 @@ def remove(snapshot: Snapshot, swept: Swept, alive: Callable[[], None]) -> int:
     with storage_errors(root), held_folder(root, root) as held:
         _check_held(snapshot, held)
         begun = _tell(root, held, "VACUUM START", parameters, metrics)
-        # What others have added since it was looked at, or put back, stays.
-        kept = (
-            _kept(root, replayed(root, begun, snapshot.within), swept.before_ms)
-            if begun > snapshot.version + 1
-            else set()
-        )
         try:
+            # What others have added since it was looked at, or put back, stays.
+            others = begun > snapshot.version + 1
+            kept = _kept(root, state_of(replace(snapshot, version=begun)), swept.before_ms) if others else set()
             count = _removed(root, held, [path for path in swept.paths if path not in kept], alive)
         except BaseException:
             _tell(root, held, "VACUUM END", {"status": "FAILED"}, {})

@@ -441,6 +441,14 @@ def _metrics(writer: DataFileWriter) -> dict[str, int]:
     return {"numFiles": writer.files, "numOutputRows": writer.rows, "numOutputBytes": writer.bytes}
 
 
+def newest(snapshot: Snapshot) -> Snapshot:
+    """The table as it is by now, for the next of several commits. Raises UserError WRITE_CONFLICT if it is another one."""
+    found = open_snapshot(snapshot.root, within=snapshot.within)
+    if found.table_id != snapshot.table_id:
+        raise conflict(snapshot.root)
+    return found
+
+
 def exists(path: str) -> UserError:
     """TABLE_OR_VIEW_ALREADY_EXISTS."""
     text = f"Cannot create the table at {path} because it already exists."

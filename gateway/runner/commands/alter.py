@@ -18,8 +18,9 @@ from gateway.delta.log import IN_COMMIT
 from gateway.delta.metadata import Alteration, alter, check_alterable, edited
 from gateway.delta.properties import MOST_ID, ROW_TRACKING, asked, check_known, spelt
 from gateway.delta.row_ids import tracks_rows
-from gateway.delta.table import MAPPING, open_snapshot
+from gateway.delta.table import MAPPING
 from gateway.delta.tracking import check_trackable, track_rows
+from gateway.delta.write import newest
 from gateway.engine.base import Emit, Planned, Statement
 from gateway.errors import UserError, unsupported
 from gateway.runner import objects
@@ -142,7 +143,7 @@ def _committed(table: DeltaBoundTable, alterations: Sequence[Alteration], emit: 
     emit(Planned("ALTER_TABLE", "gateway", "a commit to the Delta log", RESULT, writes=True, is_query=False))
     snapshot, version = table.snapshot, None
     for at, alteration in enumerate(alterations):
-        snapshot = snapshot if not at else open_snapshot(snapshot.root, within=snapshot.within)
+        snapshot = newest(snapshot) if at else snapshot
         version = alter(snapshot, alteration)
     return Answer("ALTER_TABLE", is_query=False, announced=True, facts={"version": version})
 

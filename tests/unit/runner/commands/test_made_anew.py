@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from gateway.delta import commit
+from gateway.delta import commit, log, table
+from gateway.delta.replay import replayed
 from gateway.errors import GatewayError
 from tests.unit.runner.session import Session
 
@@ -53,3 +54,64 @@ def test_another_table_of_the_name_is_left_alone(
     assert len(session.rows("DESCRIBE HISTORY t")) == versions
     session.run("INSERT INTO t VALUES ('new')")
     assert session.rows("SELECT count(*) FROM t") == [(versions,)]
+
+
+STEPS = (
+    ("delta.enableDeletionVectors", "SET TBLPROPERTIES ('delta.enableRowTracking' = 'true')"),
+    ("delta.enableRowTracking", "DROP FEATURE rowTracking"),
+    ("delta.enableDeletionVectors", "DROP FEATURE deletionVectors"),
+    ("delta.enableTypeWidening", "DROP FEATURE typeWidening"),
+    ("delta.enableInCommitTimestamps", "DROP FEATURE inCommitTimestamp"),
+)
+
+
+@pytest.mark.parametrize("step", [1, 2, 4])
+@pytest.mark.parametrize(("key", "change"), STEPS)
+def test_the_next_of_several_commits_is_not_for_another_table(
+    session: Session, monkeypatch: pytest.MonkeyPatch, key: str, change: str, step: int
+) -> None:
+    session.run(f"CREATE TABLE t (id BIGINT) TBLPROPERTIES ('{key}' = 'true')")
+    session.run("INSERT INTO t VALUES (1), (2)")
+    publish, made = commit.publish, 0
+
+    def counted(*arguments: Any) -> None:
+        nonlocal made
+        publish(*arguments)
+        made += 1
+        if made == step:
+            monkeypatch.setattr(commit, "publish", publish)
+            session.run("DROP TABLE t")
+            session.run("CREATE TABLE t (s STRING)")
+
+    monkeypatch.setattr(commit, "publish", counted)
+    try:
+        session.run(f"ALTER TABLE t {change}")
+    except GatewayError as error:
+        assert error.retryable, error
+    assert len(session.rows("DESCRIBE HISTORY t")) == (1 if made == step else made + 2)
+
+
+@pytest.mark.parametrize(
+    "write", ["OPTIMIZE t", "ALTER TABLE t ADD COLUMN more INT", "CREATE TABLE c SHALLOW CLONE t", "VACUUM t"]
+)
+def test_what_a_log_says_is_not_taken_from_another_table(
+    session: Session, monkeypatch: pytest.MonkeyPatch, write: str
+) -> None:
+    """A table that has been in the place for a moment has the versions that are asked for, and another schema and files."""
+    for name in ("t", "other"):
+        session.run(f"CREATE TABLE {name} ({name} BIGINT) TBLPROPERTIES ('delta.enableRowTracking' = 'true')")
+        session.run(f"INSERT INTO {name} VALUES (1)")
+        session.run(f"INSERT INTO {name} VALUES (2)")
+    root = session.run("DESCRIBE DETAIL t").rows[0][4].removeprefix("file:")
+    actions = log.actions
+
+    def elsewhere(path: str) -> str:
+        return path.replace(root, f"{root.rpartition('/')[0]}/other")
+
+    monkeypatch.setattr(log, "actions", lambda path, version: actions(elsewhere(path), version))
+    monkeypatch.setattr(table, "replayed", lambda path, version, within: replayed(elsewhere(path), version, within))
+    with pytest.raises(GatewayError) as caught:
+        session.run(write)
+    assert caught.value.retryable, caught.value
+    monkeypatch.undo()
+    assert session.rows("SELECT t FROM t ORDER BY t") == [(1,), (2,)]
