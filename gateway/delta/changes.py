@@ -26,9 +26,10 @@ from gateway.delta.properties import FEED
 from gateway.delta.replay import Fields, check_file, damage_told, key_of
 from gateway.delta.scan import DATASET, EMPTY, ScanPlan, has_float, one_group, verify_files
 from gateway.delta.schema import Column, parse_schema
-from gateway.delta.table import Snapshot, disk_path, open_snapshot
+from gateway.delta.table import Snapshot, disk_path, moved, open_snapshot
 from gateway.delta.vectors import deleted_by, live_mask
 from gateway.errors import ServerError, UserError, unsupported
+from gateway.worker_jobs import marker_of
 
 #: A version, or a moment in epoch microseconds.
 Bound = tuple[str, int]
@@ -48,7 +49,7 @@ class Changes:
         return (*self.snapshot.columns, *COLUMNS)
 
     def scan(self, names: Sequence[str]) -> ScanPlan:
-        """How some columns of all changes are read."""
+        """How some columns of all changes are read. Raises ServerError; also if another table has come to the name."""
         wanted = tuple(c for c in self.columns if c.name in names) if names else (COLUMNS[1],)
         by_name = {c.name: c for c in wanted}
         wanted = tuple(by_name[name] for name in names) if names else wanted
@@ -56,6 +57,8 @@ class Changes:
             column.check_readable()
         with damage_told(self.snapshot.root):
             files = list(self._files())
+            if marker_of(log.commit_path(self.snapshot.root, self.snapshot.version)) != self.snapshot.marker:
+                raise moved(self.snapshot.root)  # what was read may be of both
             verify_files(self.snapshot.root, files, self.snapshot.within)
             for file in files:
                 if CHANGE not in file.constants:

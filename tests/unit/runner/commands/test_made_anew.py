@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gateway.delta import commit, log, table
+from gateway.delta import changes, commit, log, table
 from gateway.delta.replay import replayed
 from gateway.errors import GatewayError
 from tests.unit.runner.session import Session
@@ -115,3 +115,24 @@ def test_what_a_log_says_is_not_taken_from_another_table(
     assert caught.value.retryable, caught.value
     monkeypatch.undo()
     assert session.rows("SELECT t FROM t ORDER BY t") == [(1,), (2,)]
+
+
+def test_changes_are_those_of_one_table(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("t", "other"):
+        session.run(f"CREATE TABLE {name} (id BIGINT) TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')")
+        session.run(f"INSERT INTO {name} VALUES ({len(name)}1)")
+        session.run(f"INSERT INTO {name} VALUES ({len(name)}2)")
+    of_version, seen = changes._of_version, []
+
+    def late(snapshot: Any, version: int, time_ms: int) -> Any:
+        seen.append(version)
+        if len(seen) == 2:
+            session.run("ALTER TABLE t RENAME TO was_t")
+            session.run("ALTER TABLE other RENAME TO t")
+        return of_version(snapshot, version, time_ms)
+
+    monkeypatch.setattr(changes, "_of_version", late)
+    with pytest.raises(GatewayError) as caught:
+        session.run("SELECT id FROM table_changes('t', 1)")
+    assert caught.value.retryable, caught.value
+    assert session.rows("SELECT id FROM table_changes('t', 1) ORDER BY id") == [(51,), (52,)]
