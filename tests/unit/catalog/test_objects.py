@@ -41,13 +41,12 @@ def test_a_full_disk_leaves_no_drafts(catalog: LocalCatalog, tmp_path: Path, mon
     def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(os, "fsync", full)
-    monkeypatch.setattr(json, "dump", full)
-    for write in (
-        lambda: catalog.put(view("other"), False),
-        lambda: catalog.put(view(query="SELECT 2 AS a"), True),
-        lambda: catalog.create_schema("noted", "a comment"),
+    for place, what, write in (
+        (os, "fsync", lambda: catalog.put(view("other"), False)),
+        (os, "fsync", lambda: catalog.put(view(query="SELECT 2 AS a"), True)),
+        (objects, "spelt", lambda: catalog.create_schema("noted", "a comment")),
     ):
+        monkeypatch.setattr(place, what, full)
         with pytest.raises(ResourceError, match="no space left") as caught:
             write()
         assert caught.value.sqlstate == "53100"
@@ -180,3 +179,17 @@ def test_damaged_and_newer_files_are_told(catalog: LocalCatalog, text: str) -> N
     Path(catalog.root, "shop", objects.FOLDER, "v.view.json").write_text(text)
     with pytest.raises(ServerError, match=r"v\.view\.json"):
         catalog.view("shop", "v")
+
+
+def test_what_would_not_be_read_again_is_not_kept(catalog: LocalCatalog, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert catalog.put(view(), False)
+    monkeypatch.setattr(objects, "LARGEST", 1000)
+    for write in (
+        lambda: catalog.put(view(query=f"SELECT '{'x' * 1000}' AS a"), True),
+        lambda: catalog.create_schema("noted", "x" * 1000),
+    ):
+        with pytest.raises(ResourceError) as caught:
+            write()
+        assert caught.value.condition == "STATEMENT_TOO_LARGE"
+    assert catalog.view("shop", "v") == view()
+    assert catalog.schemas() == ["default", "shop"]
