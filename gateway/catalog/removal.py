@@ -6,7 +6,6 @@ import contextlib
 import errno
 import logging
 import os
-import shutil
 import stat
 import time
 import uuid
@@ -14,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 
 from gateway.catalog import objects, volumes
-from gateway.delta.containment import held_folder, real_path
+from gateway.delta.containment import held_folder, real_path, remove_tree
 from gateway.delta.write import STAGING
 from gateway.errors import ServerError, UserError
 
@@ -75,7 +74,7 @@ def _sweep_tables(parent: str, root: str, oldest: float) -> None:
             begun = (e for e in entries if e.name.startswith((_TRASH, STAGING)) and e.is_dir(follow_symlinks=False))
             stale = [e.name for e in begun if e.stat(follow_symlinks=False).st_mtime < oldest]
         for name in stale:
-            shutil.rmtree(name, ignore_errors=True, dir_fd=held)  # another process may be sweeping too
+            remove_tree(name, held)  # another process may be sweeping too
 
 
 def failed(verb: str, folder: str, error: OSError) -> ServerError:
@@ -85,13 +84,14 @@ def failed(verb: str, folder: str, error: OSError) -> ServerError:
 
 def _set_aside(name: str, folder: int, root: str) -> None:
     """Rename what has a name in the open `folder` to a hidden one, and remove it there with all its files."""
-    trash = os.path.join(root, f"{_TRASH}{uuid.uuid4().hex}")
-    os.rename(name, trash, src_dir_fd=folder)
-    if not stat.S_ISDIR(os.lstat(trash).st_mode):
-        os.unlink(trash)
-        return
-    for _ in range(5):  # who had the folder open may go on to make and remove files there
-        shutil.rmtree(trash, ignore_errors=True)
-        if not os.path.lexists(trash):
+    trash = f"{_TRASH}{uuid.uuid4().hex}"
+    with held_folder(root, root) as held:
+        os.rename(name, trash, src_dir_fd=folder, dst_dir_fd=held)
+        if not stat.S_ISDIR(os.stat(trash, dir_fd=held, follow_symlinks=False).st_mode):
+            os.unlink(trash, dir_fd=held)
             return
-    _log.warning("What was dropped cannot be removed yet: %s", trash)
+        for _ in range(5):  # who had the folder open may go on to make and remove files there
+            remove_tree(trash, held)
+            if not os.path.lexists(os.path.join(root, trash)):
+                return
+    _log.warning("What was dropped cannot be removed yet: %s", os.path.join(root, trash))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from urllib.parse import unquote, urlsplit
@@ -21,6 +22,7 @@ from gateway.errors import ServerError, UserError
 #: The folders that statements may use, as real paths.
 Within = tuple[str, ...]
 _SAFE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_LISTED = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # On the way to a folder those above need not be readable.
 _STEP = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -215,6 +217,46 @@ def remove_file(path: str, root: str) -> None:
     folder, name = os.path.split(path)
     with suppress(FileNotFoundError), held_folder(folder, root) as held:
         os.unlink(name, dir_fd=held)
+
+
+def remove_tree(name: str, folder: int) -> None:
+    """Remove a folder in the open `folder` with all that is in it, however deep; through no link. What cannot be is left.
+
+    What lies deeper is moved up first: neither calls nor descriptors grow with the depth, which has no end in a file system.
+    """
+    with suppress(OSError):
+        top = os.open(name, _LISTED, dir_fd=folder)
+        try:
+            seen: set[str] = set()
+            while below := _cleared(top) - seen:
+                for one in below:
+                    seen.add(one)
+                    with suppress(OSError):
+                        _lifted(one, top)
+        finally:
+            os.close(top)
+        os.rmdir(name, dir_fd=folder)
+
+
+def _cleared(folder: int) -> set[str]:
+    """The folders in an open folder, of which all else is removed."""
+    with os.scandir(folder) as entries:
+        is_folder = {entry.name: entry.is_dir(follow_symlinks=False) for entry in entries}
+    for name in (name for name, there in is_folder.items() if not there):
+        with suppress(OSError):
+            os.unlink(name, dir_fd=folder)
+    return {name for name, there in is_folder.items() if there}
+
+
+def _lifted(name: str, top: int) -> None:
+    """Remove a folder of the open `top`; the folders in it are in `top` then, under other names."""
+    folder = os.open(name, _LISTED, dir_fd=top)
+    try:
+        for below in _cleared(folder):
+            os.rename(below, uuid.uuid4().hex, src_dir_fd=folder, dst_dir_fd=top)
+    finally:
+        os.close(folder)
+    os.rmdir(name, dir_fd=top)
 
 
 def source(path: str, within: Within) -> pa.NativeFile:

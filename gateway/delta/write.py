@@ -12,7 +12,6 @@ import dataclasses
 import errno
 import json
 import os
-import shutil
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
@@ -24,7 +23,7 @@ import pyarrow as pa
 from gateway import sqltypes as t
 from gateway.delta import commit, log, partitions
 from gateway.delta.commit import Action
-from gateway.delta.containment import check_still_there, held_folder, is_under
+from gateway.delta.containment import check_still_there, held_folder, is_under, remove_tree
 from gateway.delta.creation import (
     Definition,
     clustering_action,
@@ -342,7 +341,7 @@ def beside(path: str, replace: bool) -> Iterator[str]:
                     raise (conflict(path) if replace else exists(path)) from error
                 raise
         except BaseException:
-            shutil.rmtree(draft, ignore_errors=True, dir_fd=held)
+            remove_tree(draft, held)
             raise
 
 

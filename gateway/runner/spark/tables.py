@@ -14,7 +14,7 @@ from typing import Any
 from gateway.catalog.base import Catalog
 from gateway.catalog.objects import StoredTable
 from gateway.delta import log
-from gateway.delta.containment import held_folder
+from gateway.delta.containment import held_folder, remove_tree
 from gateway.engine.base import Emit
 from gateway.engine.spark.errors import is_lost
 from gateway.engine.spark.mirror import Mirror
@@ -138,7 +138,7 @@ def remove_made(folder: str) -> None:
     """Remove what a failed statement left in a table's place, unless the place leads elsewhere by now."""
     parent, name = os.path.split(folder)
     with contextlib.suppress(OSError, UserError), held_folder(parent, parent) as held:
-        shutil.rmtree(name, ignore_errors=True, dir_fd=held)
+        remove_tree(name, held)
 
 
 def keep_table(spark: Any, catalog: Catalog, mention: Mention, format_: str, replaces: bool) -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import resource
 import socket
 import threading
 import urllib.request
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -373,3 +375,51 @@ def test_nothing_elsewhere_is_swept_through_a_link_put_there_meanwhile(catalog: 
             over.set()
         exchanging.result()
     assert (outside / "old").exists()
+
+
+def deepened(folder: Path, depth: int, outside: Path) -> None:
+    """Make folders in each other below one, each with a file and a link to elsewhere."""
+    folder.mkdir(parents=True, exist_ok=True)
+    at = os.open(folder, os.O_RDONLY)
+    for _ in range(depth):
+        os.close(os.open("file", os.O_WRONLY | os.O_CREAT, dir_fd=at))
+        os.symlink(outside, "link", dir_fd=at)
+        os.mkdir("below", dir_fd=at)
+        below = os.open("below", os.O_RDONLY, dir_fd=at)
+        os.close(at)
+        at = below
+    os.close(at)
+
+
+@pytest.fixture
+def few_descriptors() -> Iterator[None]:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, 500), hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.mark.parametrize("left", [".dropped-1", "Sales/.creating-1"])
+def test_folders_in_each_other_without_end_keep_no_catalog_from_opening(
+    catalog: LocalCatalog, tmp_path: Path, few_descriptors: None, left: str
+) -> None:
+    (outside := tmp_path / "outside").mkdir()
+    (outside / "theirs").touch()
+    deepened(folder := Path(catalog.root) / left, 3000, outside)
+    os.utime(folder, (0, 0))
+    assert LocalCatalog("main", catalog.root).schemas() == ["Sales", "default"]
+    assert not folder.exists()
+    assert (outside / "theirs").exists()
+
+
+def test_folders_in_each_other_without_end_are_dropped(
+    catalog: LocalCatalog, tmp_path: Path, few_descriptors: None
+) -> None:
+    (outside := tmp_path / "outside").mkdir()
+    (outside / "theirs").touch()
+    for name in ("Orders", "Others"):
+        deepened(Path(catalog.root) / "Sales" / name / "part", 3000, outside)
+    catalog.drop_table("sales", "orders")
+    catalog.drop_schema("sales", True)
+    assert os.listdir(catalog.root) == [".gateway.json"]
+    assert (outside / "theirs").exists()
