@@ -290,12 +290,19 @@ _OPENED_FOR = frozenset({"comment", "created", "last_altered", "storage_path"})
 _TYPES = {"tables": "MANAGED", "other_tables": "MANAGED", "views": "VIEW"}
 
 
+def _is_external(place: Place) -> bool:
+    """Whether a table lies elsewhere, as far as its object can be read: asking for it tells what is wrong with that."""
+    try:
+        return place.kind == "tables" and place.catalog.located(place.schema, place.name) is not None
+    except GatewayError:
+        return False
+
+
 def _tables(asked: Asked) -> Iterator[Row]:
     for place in _places(asked):
         is_view = place.kind == "views"
-        external = place.kind == "tables" and place.catalog.located(place.schema, place.name) is not None
         row = place.row(
-            table_type="EXTERNAL" if external else _TYPES[place.kind],
+            table_type="EXTERNAL" if _is_external(place) else _TYPES[place.kind],
             is_insertable_into="NO" if is_view or place.catalog.read_only else "YES",
             commit_action="PRESERVE",
             table_owner="",

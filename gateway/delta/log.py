@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -78,6 +79,8 @@ def has_log(root: str) -> bool:
             return any(is_version(e.name) and len(e.name) > DIGITS for e in entries)
     except (FileNotFoundError, NotADirectoryError):
         return False
+    except OSError as error:  # a link to itself is no log; that nobody may look, opening it tells
+        return error.errno != errno.ELOOP
 
 
 def check_sizes(root: str, version: int | None = None, known: int = -1) -> None:
@@ -98,7 +101,7 @@ def check_sizes(root: str, version: int | None = None, known: int = -1) -> None:
 def check_size(path: str) -> None:
     """Raise ServerError for a file of a log, no checkpoint in Parquet, that is larger than such files are."""
     most = _MOST_OF_COMMIT if path.endswith(".json") else _MOST_OF_OTHERS
-    with suppress(FileNotFoundError):
+    with suppress(OSError):  # which whoever reads it tells
         if os.stat(path).st_size > most:
             text = f"The file {path} of a Delta table's log is larger than {most >> 20} MiB."
             raise ServerError("DELTA_LOG_CORRUPT", text)

@@ -8,6 +8,7 @@ once somebody asks for them (`open_to_add`).
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from collections import Counter, OrderedDict
@@ -300,7 +301,9 @@ def open_to_add(path: str, within: Within | None = None) -> Snapshot:
         return _CACHE.to_add(path, within)
 
 
-# What readers of logs stumble over: values of other types than the protocol's, names that are no numbers.
+# What readers of logs stumble over: values of other types than the protocol's, names that are no numbers; and files that
+# cannot be opened, by anybody or by us, however often that is tried.
+_LASTING = (errno.ELOOP, errno.ENAMETOOLONG, errno.EACCES, errno.EPERM, errno.ENOTDIR)
 _STUMBLES = (DeltaError, ValueError, TypeError, KeyError, AttributeError, ArithmeticError)
 
 
@@ -311,6 +314,9 @@ def _damage_named(root: str) -> Iterator[None]:
         yield
     except BaseException as error:
         panic = type(error).__name__ == "PanicException"  # pyo3's, no Exception and nowhere to import from
+        if isinstance(error, OSError) and error.errno in _LASTING:
+            text = f"{error.filename or root} of the Delta table {root} cannot be used: {error.strerror}."
+            raise ServerError("FAILED_READ_FILE", text) from error
         if isinstance(error, GatewayError) or not (panic or isinstance(error, _STUMBLES)):
             raise
         raise _open_error(root, error) from error

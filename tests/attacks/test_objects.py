@@ -144,6 +144,7 @@ def test_an_object_is_a_file_of_the_schema(client: Client, schema: Path, tmp_pat
 
 
 def test_the_folder_of_objects_is_no_link(client: Client, schema: Path, tmp_path: Path) -> None:
+    answer(client, "CREATE TABLE objects.beside AS SELECT 1 AS a")
     os.rename(schema / "_objects", tmp_path / "objects")
     os.symlink(tmp_path / "objects", schema / "_objects")
     before = contents(tmp_path)
@@ -154,7 +155,9 @@ def test_the_folder_of_objects_is_no_link(client: Client, schema: Path, tmp_path
         "DROP VIEW objects.good",
     ):
         assert "[CATALOG_FILE_CORRUPT]" in str(outcome(client, text))
-    assert answer(client, "SHOW TABLES IN objects") == []
+    assert [r["tableName"] for r in answer(client, "SHOW TABLES IN objects")] == ["beside"]
+    listed = "SELECT table_name AS t FROM information_schema.tables WHERE table_schema = 'objects'"
+    assert answer(client, listed) == [{"t": "beside"}]
     assert contents(tmp_path) == before
 
 

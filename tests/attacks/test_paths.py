@@ -256,6 +256,36 @@ def test_links_that_nobody_can_follow_break_nothing_around_them(server: Server, 
         answer(client, "DROP SCHEMA around CASCADE")
 
 
+@pytest.mark.parametrize("place", ["_delta_log", "_delta_log/_last_checkpoint", f"_delta_log/{0:020d}.json", "deep"])
+def test_logs_that_nobody_can_read_hide_no_other_table(
+    server: Server, client: Client, schema: Path, place: str
+) -> None:
+    """A link to itself in the place of a log or a file of it, folders in each other deeper than a path is long."""
+    answer(client, "CREATE TABLE paths.other AS SELECT 1 AS beside")
+    folder = schema / "t"
+    if place == "deep":
+        at = os.open(folder / "_delta_log", os.O_RDONLY)
+        for _ in range(30):
+            os.mkdir("x" * 200, dir_fd=at)
+            below = os.open("x" * 200, os.O_RDONLY, dir_fd=at)
+            os.close(at)
+            at = below
+        os.close(at)
+    else:
+        if (folder / place).exists():
+            os.rename(folder / place, folder / "away")
+        (folder / place).symlink_to(Path(place).name)
+    told = outcome(client, "SELECT * FROM paths.t")
+    assert isinstance(told, RemoteError) and "INTERNAL_ERROR" not in str(told), told
+    assert "other" in [row["tableName"] for row in answer(client, "SHOW TABLES IN paths")]
+    for text in (
+        "SELECT table_name AS t FROM information_schema.tables WHERE table_schema = 'paths'",
+        "SELECT table_name AS t FROM information_schema.columns WHERE table_schema = 'paths'",
+    ):
+        assert {"t": "other"} in answer(client, text)
+    assert "beside" in str(outcome(client, "SHOW TABLE EXTENDED IN paths LIKE '*'"))
+
+
 def test_names_that_are_no_text_break_nothing_around_them(server: Server, client: Client, schema: Path) -> None:
     answer(client, "CREATE VOLUME paths.v")
     answer(client, "CREATE VIEW paths.w AS SELECT 1 AS id")
