@@ -19,6 +19,7 @@ from gateway.errors import ServerError, UserError
 
 _TRASH = ".dropped-"
 _STALE_SECONDS = 86_400
+_SWEEP_SECONDS = 5.0  # for which a process that starts may be at it
 _log = logging.getLogger(__name__)
 
 
@@ -50,16 +51,19 @@ def remove_empty(folder: str, left: Sequence[str], root: str) -> bool:
 def sweep(root: str, schemas: Iterable[str]) -> None:
     """Remove what processes that were killed left behind: half-made and half-dropped tables, a day old or more.
 
-    What is gone by now, or cannot be listed or removed, is left: nothing in a warehouse keeps a process from starting.
+    What is gone by now, or cannot be listed or removed, is left: nothing in a warehouse keeps a process from starting. So is
+    what takes long, for the processes that start later.
     """
-    oldest = time.time() - _STALE_SECONDS
+    oldest, until = time.time() - _STALE_SECONDS, time.monotonic() + _SWEEP_SECONDS
     for schema in ("", *schemas):
         parent = real_path(os.path.join(root, schema))
         for swept in (
-            partial(_sweep_tables, parent, root, oldest),
+            partial(_sweep_tables, parent, root, oldest, until),
             partial(objects.sweep, os.path.join(parent, objects.FOLDER), root, objects.DRAFT, oldest),
             partial(objects.sweep, os.path.join(parent, volumes.FOLDER, volumes.DRAFTS), root, "", oldest),
         ):
+            if time.monotonic() > until:
+                return
             try:
                 swept()
             except FileNotFoundError:
@@ -68,13 +72,15 @@ def sweep(root: str, schemas: Iterable[str]) -> None:
                 _log.warning("what killed processes may have left in %s is not removed: %s", parent, error)
 
 
-def _sweep_tables(parent: str, root: str, oldest: float) -> None:
+def _sweep_tables(parent: str, root: str, oldest: float, until: float) -> None:
     with held_folder(parent, root) as held:
         with os.scandir(held) as entries:
             begun = (e for e in entries if e.name.startswith((_TRASH, STAGING)) and e.is_dir(follow_symlinks=False))
             stale = [e.name for e in begun if e.stat(follow_symlinks=False).st_mtime < oldest]
         for name in stale:
-            remove_tree(name, held)  # another process may be sweeping too
+            remove_tree(name, held, until)
+            with contextlib.suppress(FileNotFoundError):  # else what is left is as old as it was
+                os.utime(name, (oldest, oldest - 1), dir_fd=held, follow_symlinks=False)
 
 
 def failed(verb: str, folder: str, error: OSError) -> ServerError:

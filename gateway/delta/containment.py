@@ -8,8 +8,10 @@ PATH_NOT_ALLOWED, no UnsupportedError: no other engine is to read it instead.
 from __future__ import annotations
 
 import errno
+import math
 import os
 import stat
+import time
 import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -219,40 +221,45 @@ def remove_file(path: str, root: str) -> None:
         os.unlink(name, dir_fd=held)
 
 
-def remove_tree(name: str, folder: int) -> None:
+def remove_tree(name: str, folder: int, until: float = math.inf) -> None:
     """Remove a folder in the open `folder` with all that is in it, however deep; through no link. What cannot be is left.
 
+    So is what there is no time for `until` a moment of the monotonic clock; less than before, so that the next one comes to it.
     What lies deeper is moved up first: neither calls nor descriptors grow with the depth, which has no end in a file system.
     """
     with suppress(OSError):
         top = os.open(name, _LISTED, dir_fd=folder)
         try:
             seen: set[str] = set()
-            while below := _cleared(top) - seen:
+            while below := _cleared(top, until) - seen:
                 for one in below:
+                    if time.monotonic() > until:
+                        return
                     seen.add(one)
                     with suppress(OSError):
-                        _lifted(one, top)
+                        _lifted(one, top, until)
         finally:
             os.close(top)
         os.rmdir(name, dir_fd=folder)
 
 
-def _cleared(folder: int) -> set[str]:
-    """The folders in an open folder, of which all else is removed."""
+def _cleared(folder: int, until: float) -> set[str]:
+    """The folders in an open folder, of which all else is removed, if there is time."""
     with os.scandir(folder) as entries:
         is_folder = {entry.name: entry.is_dir(follow_symlinks=False) for entry in entries}
     for name in (name for name, there in is_folder.items() if not there):
+        if time.monotonic() > until:
+            break
         with suppress(OSError):
             os.unlink(name, dir_fd=folder)
     return {name for name, there in is_folder.items() if there}
 
 
-def _lifted(name: str, top: int) -> None:
+def _lifted(name: str, top: int, until: float) -> None:
     """Remove a folder of the open `top`; the folders in it are in `top` then, under other names."""
     folder = os.open(name, _LISTED, dir_fd=top)
     try:
-        for below in _cleared(folder):
+        for below in _cleared(folder, until):
             os.rename(below, uuid.uuid4().hex, src_dir_fd=folder, dst_dir_fd=top)
     finally:
         os.close(folder)

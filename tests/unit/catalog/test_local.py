@@ -401,11 +401,12 @@ def few_descriptors() -> Iterator[None]:
 
 @pytest.mark.parametrize("left", [".dropped-1", "Sales/.creating-1"])
 def test_folders_in_each_other_without_end_keep_no_catalog_from_opening(
-    catalog: LocalCatalog, tmp_path: Path, few_descriptors: None, left: str
+    catalog: LocalCatalog, tmp_path: Path, few_descriptors: None, monkeypatch: pytest.MonkeyPatch, left: str
 ) -> None:
+    monkeypatch.setattr(removal, "_SWEEP_SECONDS", 600.0)
     (outside := tmp_path / "outside").mkdir()
     (outside / "theirs").touch()
-    deepened(folder := Path(catalog.root) / left, 3000, outside)
+    deepened(folder := Path(catalog.root) / left, 1100, outside)
     os.utime(folder, (0, 0))
     assert LocalCatalog("main", catalog.root).schemas() == ["Sales", "default"]
     assert not folder.exists()
@@ -418,8 +419,27 @@ def test_folders_in_each_other_without_end_are_dropped(
     (outside := tmp_path / "outside").mkdir()
     (outside / "theirs").touch()
     for name in ("Orders", "Others"):
-        deepened(Path(catalog.root) / "Sales" / name / "part", 3000, outside)
+        deepened(Path(catalog.root) / "Sales" / name / "part", 1100, outside)
     catalog.drop_table("sales", "orders")
     catalog.drop_schema("sales", True)
     assert os.listdir(catalog.root) == [".gateway.json"]
     assert (outside / "theirs").exists()
+
+
+def test_what_takes_long_to_sweep_keeps_no_catalog_from_opening(
+    catalog: LocalCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = Path(catalog.root) / ".dropped-1"
+    for name in range(300):
+        (folder / str(name) / "below").mkdir(parents=True)
+        (folder / f"{name}.parquet").touch()
+    os.utime(folder, (0, 0))
+    monkeypatch.setattr(removal, "_SWEEP_SECONDS", 0.005)
+    LocalCatalog("main", catalog.root)
+    assert folder.exists()
+    for _ in range(1000):  # each comes further
+        LocalCatalog("main", catalog.root)
+        if not folder.exists():
+            break
+    assert LocalCatalog("main", catalog.root).schemas() == ["Sales", "default"]
+    assert not folder.exists()
