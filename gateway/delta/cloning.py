@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from gateway.delta import commit, log
+from gateway.delta import at_work, commit, log
 from gateway.delta.containment import held_folder, is_under, local_path, opened
 from gateway.delta.features import Kept
 from gateway.delta.log import IN_COMMIT_SINCE
@@ -159,6 +159,7 @@ class _Copier:
 
     def _copy(self, path: str, to: str) -> None:
         self._alive()
+        at_work.begin(self._folder)
         target = os.path.join(self._folder, to)
         with (
             os.fdopen(self._opened(path), "rb") as read,

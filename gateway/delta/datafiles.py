@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from gateway import sqltypes as t
-from gateway.delta import partitions
+from gateway.delta import at_work, partitions
 from gateway.delta.commit import Action, now_ms
 from gateway.delta.containment import held_folder, remove_file
 from gateway.delta.durable import Syncs
@@ -286,6 +286,7 @@ class DataFileWriter:
         named = {name: partitions.folder_text(text, types[name]) for name, text in state.values.items()}
         folder = os.path.join(self._root, self._folder, partitions.folder(named)).rstrip("/")
         name = f"{self._prefix}-{len(self._made):05d}-{uuid.uuid4()}-c000.snappy.parquet"
+        at_work.begin(self._root)
         # Never the table's own folder is made, which somebody may have moved away.
         with held_folder(folder, self._root, self._folders) as held:
             descriptor = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666, dir_fd=held)

@@ -2,8 +2,8 @@
 
 What is kept is Delta's: all that the newest version holds, what was taken out of it within the retention, what is younger than
 that, what is hidden (names that begin with ``_`` or ``.``, the log among them, but for partitions and change data). Links are
-neither followed nor removed, nor is anything of a table that lies inside of this one. Otherwise than with Delta a file that no
-version has told of stays for an hour whatever the retention: who writes it may be about to make it a version.
+neither followed nor removed, nor is anything of a table that lies inside of this one. Otherwise than with Delta files that no
+version has told of stay for a day, whatever the retention, while a statement writes into the table: they may be its own.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from gateway.delta import commit, log
+from gateway.delta import at_work, commit, log
 from gateway.delta.containment import check_still_there, held_folder, is_under, local_path, opened
 from gateway.delta.features import Kept
 from gateway.delta.replay import Fields, State, check_file
@@ -30,7 +30,7 @@ _NOT_HIDDEN = ("_delta_index", "_change_data")
 _LAST = "_last_vacuum_info"
 _UNTIL = "latestCommitVersionOutsideOfRetentionWindow"
 _HOUR = 3_600_000
-_AT_WORK = _HOUR  # milliseconds: a statement ends in that time
+_LONGEST = 24 * _HOUR  # a statement ends in that time
 _MOST_NOTED = 1 << 20  # characters
 
 
@@ -68,13 +68,14 @@ def sweep(snapshot: Snapshot, hours: float | None, lite: bool) -> Swept:
     before = now - (retention if specified is None else specified)
     state = state_of(snapshot)
     kept, told = _kept(root, state, before), {path for spec in state.removed.values() for path in _paths(root, spec)}
+    untold = min(before, now - _LONGEST) if at_work.is_anybody(root) else before
     until = _commit_before(snapshot, before) if lite else None
     found = list(_logged(snapshot, until) if lite else _listed(snapshot, root))
     counts: Counter[str] = Counter()
     sizes: dict[str, int] = {}
     for file in found:
         known = lite or file.path in told
-        if file.is_folder or file.modified_ms < (before if known else min(before, now - _AT_WORK)):
+        if file.is_folder or file.modified_ms < (before if known else untold):
             sizes[file.path] = max(sizes.get(file.path, 0), file.bytes)
             counts.update([file.path] if file.is_folder else [file.path, *_folders(root, file.path)])
     others: dict[str, bool] = {}

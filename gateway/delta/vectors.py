@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from gateway.delta import at_work
 from gateway.delta.containment import Within, held_folder, is_within, local_path, not_allowed, opened, real_path
 from gateway.errors import ServerError, unsupported
 
@@ -267,6 +268,7 @@ def write_vectors(root: str, rows: Sequence[npt.NDArray[np.int64]]) -> tuple[str
             }
         )
         out += struct.pack(">I", len(data)) + data + struct.pack(">I", zlib.crc32(data))
+    at_work.begin(root)
     with held_folder(root, root) as folder:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         descriptor = os.open(os.path.basename(path), flags, 0o666, dir_fd=folder)

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from gateway.catalog.base import Catalog
 from gateway.config.session import ENGINE, USE_CACHED_RESULT, honoured_by_spark, keeps_nanoseconds
+from gateway.delta import at_work
 from gateway.delta.scan import ScanPlan
 from gateway.delta.table import cache_hits
 from gateway.engine import spill
@@ -109,8 +110,11 @@ class Runner(Handler):
             return
         self.engine.measured()  # what came before, and has failed, is not this one's
         self.engine.told = emit
-        with identified(job) as named:
-            self._statement(named, emit)
+        try:
+            with identified(job) as named:
+                self._statement(named, emit)
+        finally:
+            at_work.end()
 
     def environment(self, session: SessionState) -> Environment:
         """What a statement of `session` sees."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -76,13 +78,36 @@ def test_files_that_are_removed_before_they_are_told_make_no_version(
     session: Session, monkeypatch: pytest.MonkeyPatch, write: str, more: str
 ) -> None:
     made(session, more)
-    beside(session, monkeypatch, 7200)
+    beside(session, monkeypatch, 2 * 86_400)
     with pytest.raises(GatewayError) as caught:
         session.run(write)
     assert (caught.value.condition, caught.value.retryable) == ("WRITE_CONFLICT", True)
     assert session.rows("SELECT id FROM t ORDER BY id") == [(1,), (2,), (3,)]
     session.run(write)
     assert session.rows("SELECT id FROM t ORDER BY id") != []
+
+
+def test_files_of_a_writer_that_is_gone_go(session: Session, tmp_path: Path) -> None:
+    made(session)
+    left = folder_of(session, "t") / "part-00000-left.parquet"
+    left.write_bytes(b"half")
+    os.utime(left, (time.time() - 60,) * 2)
+    writer = subprocess.Popen(  # it ends without a word
+        [
+            sys.executable,
+            "-c",
+            f"from gateway.delta import at_work; at_work.begin({str(left.parent)!r}); print(1); input()",
+        ],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    assert writer.stdout is not None and writer.stdout.readline() == b"1\n"
+    session.run("VACUUM t")
+    assert left.exists()
+    writer.kill()
+    writer.wait()
+    session.run("VACUUM t")
+    assert not left.exists()
 
 
 def test_files_that_are_told_before_they_are_removed_stay(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,7 +124,7 @@ def test_files_that_are_told_before_they_are_removed_stay(session: Session, monk
         monkeypatch.setattr(commit, "publish", publish)
         monkeypatch.setattr(maintenance, "remove", removed)
         for path in folder_of(session, "t").glob("*.parquet"):
-            os.utime(path, (time.time() - 7200,) * 2)
+            os.utime(path, (time.time() - 2 * 86_400,) * 2)
         session.run("VACUUM t")
 
     monkeypatch.setattr(commit, "publish", vacuum)
