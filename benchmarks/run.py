@@ -23,6 +23,7 @@ NAMES = (
     "hits",
     "functions",
     "tpch",
+    "ssb",
     "compile",
     "writes",
     "console",

@@ -1,0 +1,129 @@
+"""The same statements to several systems, by turns: medians, answers compared with the floor's, geometric means and totals."""
+
+from __future__ import annotations
+
+import contextlib
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from benchmarks.answers import near, same
+from benchmarks.measure import Row, settle, show
+from benchmarks.systems import ANEW, Floor, Folders, Ours, System, gateway_process, sail_process
+from gateway.protocol.client import Client
+
+LEAST_ROUNDS = 3
+OTHER = " OTHER ANSWER"
+
+
+class Answered(NamedTuple):
+    """Median seconds of a statement, and what it answered at first."""
+
+    seconds: float
+    answer: pa.Table
+
+
+Results = Mapping[str, Mapping[str, Answered]]  # system -> statement -> answer; a statement that fails is not in it
+
+
+@dataclass(frozen=True, slots=True)
+class Mean:
+    """A figure over all statements of a suite, and how many times the floor's it may be."""
+
+    work: str
+    of: Callable[[Sequence[float]], float]
+    asked: float
+
+
+def geomean(work: str, asked: float) -> Mean:
+    """The geometric mean of the medians."""
+    return Mean(f"{work}, geomean", statistics.geometric_mean, asked)
+
+
+def total(work: str, asked: float) -> Mean:
+    """The sum of the medians."""
+    return Mean(f"{work}, total", sum, asked)
+
+
+@contextlib.contextmanager
+def systems(*flags: str, sail: bool = True) -> Iterator[dict[str, System]]:
+    """The floor, Sail where it is installed, and a gateway with these flags."""
+    with contextlib.ExitStack() as stack:
+        found: dict[str, System] = {"floor": Floor()}
+        peer = stack.enter_context(sail_process()) if sail else None
+        if peer is not None:
+            found["Sail"] = peer
+        url, pid, _ = stack.enter_context(gateway_process(*flags))
+        found["ours"] = Ours(stack.enter_context(Client(url).open(ANEW)), pid)
+        yield found
+
+
+def measure(
+    found: Mapping[str, System], folders: Folders, texts: Mapping[str, str], rounds: int = 5, patience: float = 20.0
+) -> Results:
+    """Each statement `rounds` times by each system, one after the other, so that a slow minute is one of all of them."""
+    results: dict[str, dict[str, Answered]] = {key: {} for key in found}
+    for system in found.values():
+        system.use(folders)
+        if system.pid is not None:
+            settle(system.pid)
+    for name, text in texts.items():
+        answers = {}
+        for key, system in found.items():
+            try:
+                answers[key] = system.query(text)
+            except Exception as error:  # noqa: BLE001 - a refusal is a result of the benchmark
+                print(f"{system.name}: {name}: {str(error).splitlines()[0][:200]}", file=sys.stderr)
+        seconds = _by_turns({key: found[key] for key in answers}, text, rounds, patience)
+        for key, answer in answers.items():
+            results[key][name] = Answered(statistics.median(seconds[key]), answer)
+    return results
+
+
+def _by_turns(found: Mapping[str, System], text: str, rounds: int, patience: float) -> dict[str, list[float]]:
+    seconds: dict[str, list[float]] = {key: [] for key in found}
+    end = time.perf_counter() + patience
+    for turn in range(rounds):
+        if turn >= LEAST_ROUNDS and time.perf_counter() > end:
+            break
+        for key, system in found.items():
+            start = time.perf_counter()
+            system.query(text)
+            seconds[key].append(time.perf_counter() - start)
+    return seconds
+
+
+def is_right(results: Results, key: str, name: str) -> bool:
+    """Whether a system has answered a statement as the floor has."""
+    reference, given = results["floor"].get(name), results[key].get(name)
+    if reference is None or given is None:
+        return False
+    return same(reference.answer, given.answer) or near(reference.answer, given.answer)
+
+
+def report(work: str, texts: Mapping[str, str], results: Results, means: Sequence[Mean]) -> list[Row]:
+    """A row per statement, and one per mean, which is met only if all answers are right."""
+    out = []
+    for name in texts:
+        shown = {}
+        for key in results:
+            given = results[key].get(name)
+            told = "no answer" if given is None else show(given.seconds)
+            shown[key] = told + ("" if given is None or is_right(results, key, name) else OTHER)
+        out.append(Row(f"{work}: {name}", shown))
+    right = all(is_right(results, "ours", name) for name in texts)
+    for mean in means:
+        figures = {
+            key: mean.of([given.seconds for given in found.values()])
+            for key, found in results.items()
+            if len(found) == len(texts)
+        }
+        met = right and "ours" in figures and figures["ours"] <= mean.asked * figures["floor"]
+        shown = {key: show(figure) for key, figure in figures.items()}
+        out.append(Row(mean.work, shown, f"all right, <= {mean.asked} x floor", met))
+    return out
