@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Mapping
 
-import pyarrow as pa
-
 from benchmarks import tables
-from benchmarks.answers import same
-from benchmarks.measure import Row, rounds, settle, show
-from benchmarks.systems import ANEW, Floor, Ours, System, gateway_process, sail_process
-from gateway.protocol.client import Client
+from benchmarks.measure import Row
+from benchmarks.suite import geomean, measure, report, systems
 
-ROUNDS = 5
 HOST = "^https?://(?:www[.])?([^/]+)/.*$"
 
 # Each means the same in Spark and in DataFusion, and has one answer.
@@ -65,36 +59,9 @@ STATEMENTS: Mapping[str, str] = {
 }
 
 
-def _measure(system: System) -> dict[str, tuple[float, pa.Table]]:
-    system.use({name: tables.table(name) for name in ("hits", "topics")})
-    if system.pid is not None:
-        settle(system.pid)
-    result = {}
-    for name, text in STATEMENTS.items():
-        answer = system.query(text)
-        result[name] = (rounds(lambda text=text: system.query(text), ROUNDS, 1).median, answer)  # type: ignore[misc]
-    return result
-
-
 def run() -> list[Row]:
-    """A row per statement, and the geometric means."""
-    results = {"floor": _measure(Floor())}
-    with sail_process() as sail:
-        if sail is not None:
-            results["Sail"] = _measure(sail)
-    with gateway_process() as (url, pid, _), Client(url).open(ANEW) as client:
-        results["ours"] = _measure(Ours(client, pid))
-    out, all_right = [], True
-    for name in STATEMENTS:
-        reference = results["floor"][name][1]
-        shown = {}
-        for system, found in results.items():
-            seconds, answer = found[name]
-            right = same(reference, answer)
-            all_right = all_right and (right or system != "ours")
-            shown[system] = show(seconds) + ("" if right else " OTHER ANSWER")
-        out.append(Row(f"texts: {name}", shown))
-    means = {system: statistics.geometric_mean([s for s, _ in found.values()]) for system, found in results.items()}
-    met = all_right and means["ours"] <= 2 * means["floor"]
-    head = f"texts, {len(STATEMENTS)} statements, geomean"
-    return [*out, Row(head, {system: show(mean) for system, mean in means.items()}, "all right, <= 2 x floor", met)]
+    """A row per statement, and the geometric mean."""
+    folders = {name: tables.table(name) for name in ("hits", "topics")}
+    with systems() as found:
+        results = measure(found, folders, STATEMENTS)
+    return report("texts", STATEMENTS, results, [geomean(f"texts, {len(STATEMENTS)} statements", 2)])

@@ -21,6 +21,7 @@ NAMES = (
     "metadata",
     "lookup",
     "hits",
+    "clicks",
     "functions",
     "tpch",
     "ssb",

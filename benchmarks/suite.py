@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import signal
 import statistics
 import sys
 import time
@@ -19,6 +20,7 @@ from gateway.protocol.client import Client
 
 LEAST_ROUNDS = 3
 OTHER = " OTHER ANSWER"
+LINE = "\n"
 
 
 class Answered(NamedTuple):
@@ -63,39 +65,78 @@ def systems(*flags: str, sail: bool = True) -> Iterator[dict[str, System]]:
         yield found
 
 
+@contextlib.contextmanager
+def _within(seconds: float) -> Iterator[None]:
+    """TimeoutError for what takes longer."""
+
+    def stop(*_: object) -> None:
+        raise TimeoutError(f"no answer within {seconds:.0f} s")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How often each statement is run, and how long it may take: `patience` ends the rounds, `limit` a statement."""
+
+    warm: bool = True  # whether the first answer is unmeasured
+    rounds: int = 5
+    patience: float = 20.0
+    limit: float = 120.0
+
+
 def measure(
-    found: Mapping[str, System], folders: Folders, texts: Mapping[str, str], rounds: int = 5, patience: float = 20.0
+    found: Mapping[str, System],
+    folders: Folders,
+    texts: Mapping[str, str],
+    effort: Effort = Effort(),
+    for_floor: Callable[[str], str] = str,
 ) -> Results:
-    """Each statement `rounds` times by each system, one after the other, so that a slow minute is one of all of them."""
+    """Each statement by each system, one after the other, so that a slow minute is one of all of them.
+
+    `for_floor` is a text in DataFusion's words.
+    """
     results: dict[str, dict[str, Answered]] = {key: {} for key in found}
     for system in found.values():
         system.use(folders)
         if system.pid is not None:
             settle(system.pid)
     for name, text in texts.items():
-        answers = {}
-        for key, system in found.items():
-            try:
-                answers[key] = system.query(text)
-            except Exception as error:  # noqa: BLE001 - a refusal is a result of the benchmark
-                print(f"{system.name}: {name}: {str(error).splitlines()[0][:200]}", file=sys.stderr)
-        seconds = _by_turns({key: found[key] for key in answers}, text, rounds, patience)
-        for key, answer in answers.items():
-            results[key][name] = Answered(statistics.median(seconds[key]), answer)
+        asked = {key: for_floor(text) if key == "floor" else text for key in found}
+        for key, (answer, seconds) in _by_turns(found, name, asked, effort).items():
+            results[key][name] = Answered(statistics.median(seconds), answer)
     return results
 
 
-def _by_turns(found: Mapping[str, System], text: str, rounds: int, patience: float) -> dict[str, list[float]]:
-    seconds: dict[str, list[float]] = {key: [] for key in found}
-    end = time.perf_counter() + patience
-    for turn in range(rounds):
+def _by_turns(
+    found: Mapping[str, System], name: str, asked: Mapping[str, str], effort: Effort
+) -> dict[str, tuple[pa.Table, list[float]]]:
+    """The first answer and the seconds of each round, of the systems that answer."""
+    results: dict[str, tuple[pa.Table, list[float]]] = {}
+    for key, system in found.items():
+        start = time.perf_counter()
+        try:
+            with _within(effort.limit):
+                answer = system.query(asked[key])
+        except Exception as error:  # noqa: BLE001 - a refusal is a result of the benchmark
+            print(f"{system.name}: {name}: {str(error).strip().partition(LINE)[0][:200]}", file=sys.stderr, flush=True)
+            continue
+        results[key] = (answer, [] if effort.warm else [time.perf_counter() - start])
+    end = time.perf_counter() + effort.patience
+    for turn in range(effort.rounds - (0 if effort.warm else 1)):
         if turn >= LEAST_ROUNDS and time.perf_counter() > end:
             break
-        for key, system in found.items():
+        for key, (_, seconds) in results.items():
             start = time.perf_counter()
-            system.query(text)
-            seconds[key].append(time.perf_counter() - start)
-    return seconds
+            found[key].query(asked[key])
+            seconds.append(time.perf_counter() - start)
+    return results
 
 
 def is_right(results: Results, key: str, name: str) -> bool:
@@ -114,7 +155,8 @@ def report(work: str, texts: Mapping[str, str], results: Results, means: Sequenc
         for key in results:
             given = results[key].get(name)
             told = "no answer" if given is None else show(given.seconds)
-            shown[key] = told + ("" if given is None or is_right(results, key, name) else OTHER)
+            other = given is not None and name in results["floor"] and not is_right(results, key, name)
+            shown[key] = told + (OTHER if other else "")
         out.append(Row(f"{work}: {name}", shown))
     right = all(is_right(results, "ours", name) for name in texts)
     for mean in means:

@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import uuid
+import zlib
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -240,6 +241,48 @@ def _hits() -> Iterator[pa.Table]:
         )
 
 
+_MODELS = pa.array(
+    ["", "", "", "", "iPad", "iPhone 2", "Pixel 9", "Galaxy S", "Nokia 3310", "Lumia", "Redmi", "Xperia"]
+)
+
+
+def _clicks() -> Iterator[pa.Table]:
+    """The page views of `hits` with what is counted beside texts: who came, from where, by what, to which counter."""
+    random = np.random.default_rng(43)
+    start = 0
+    for views in _hits():
+        size = len(views)
+        ids = np.arange(start, start + size)
+        address = random.integers(0, 1 << 31, size // 6)[
+            (random.pareto(1.1, size) * 3000).astype(np.int64) % (size // 6)
+        ]
+        model = random.integers(0, len(_MODELS), size) * (random.random(size) < 0.3)
+        counter = np.where(random.random(size) < 0.05, 62, (random.pareto(0.7, size) * 100).astype(np.int64) % 6000)
+        numbers = {
+            "watch_id": ids * 6_364_136_223_846_793 % (1 << 61),
+            "counter_id": counter,
+            "client_ip": address,
+            "adv_engine": random.integers(1, 60, size) % 18 * (random.random(size) < 0.06),
+            "search_engine": random.integers(0, 90, size) % random.integers(1, 90, size),
+            "traffic_source": random.integers(-1, 10, size),
+            "phone": model * 7 % 13,
+            "is_refresh": random.random(size) < 0.12,
+            "is_link": random.random(size) < 0.2,
+            "is_download": random.random(size) < 0.01,
+            "dont_count": random.random(size) < 0.05,
+            "window_width": random.integers(30, 200, size) * 10,
+            "window_height": random.integers(30, 110, size) * 10,
+        }
+        for name, values in numbers.items():
+            views = views.append_column(name, pa.array(values.astype(np.int64 if name == "watch_id" else np.int32)))
+        for name in ("url", "referer"):
+            texts = views.column(name).combine_chunks().dictionary_encode()
+            hashes = [zlib.crc32(text.encode()) * 1_000_000_007 for text in texts.dictionary.to_pylist()]
+            views = views.append_column(f"{name}_hash", pa.array(hashes, pa.int64()).take(texts.indices))
+        yield views.append_column("model", _MODELS.take(pa.array(model)))
+        start += size
+
+
 def _topics() -> Iterator[pa.Table]:
     ids = np.arange(30_000)
     yield pa.table({"phrase": _made(ids * 2, "buy red shoes {}"), "topic": _made(ids % 40, "topic {}")})
@@ -285,6 +328,7 @@ _MAKERS: dict[str, Callable[[], Iterator[pa.Table]]] = {
     "nested": _nested,
     "wide": _wide,
     "hits": _hits,
+    "clicks": _clicks,
     "topics": _topics,
     "kinds": _kinds,
 }
