@@ -15,6 +15,7 @@ import uuid
 import zlib
 from collections.abc import Callable, Iterator
 from decimal import Decimal
+from importlib import util
 from pathlib import Path
 from typing import Any
 
@@ -82,7 +83,8 @@ def _statistics(table: pa.Table) -> str:
         nulls[name] = column.null_count
         if pa.types.is_integer(column.type) or pa.types.is_date(column.type) or pa.types.is_decimal(column.type):
             bounds = pc.min_max(column).as_py()
-            minimum[name], maximum[name] = _json_value(bounds["min"]), _json_value(bounds["max"])
+            if bounds["min"] is not None:
+                minimum[name], maximum[name] = _json_value(bounds["min"]), _json_value(bounds["max"])
     stats = {"numRecords": table.num_rows, "minValues": minimum, "maxValues": maximum, "nullCount": nulls}
     return json.dumps(stats, separators=(",", ":"))
 
@@ -360,6 +362,42 @@ def tpch(scale: int = 1) -> Path:
             write_delta(schema / name, _pieces(draft / f"{name}.parquet"))
         shutil.rmtree(draft)
     return schema
+
+
+TPCDS_NAMES = {"c_last_review_date_sk": "c_last_review_date"}  # dsdgen's to that of Spark's schema
+
+
+def tpcds(scale: int = 1) -> dict[str, Path]:
+    """The folders of the 24 TPC-DS tables at `scale` by name, as DuckDB's extension makes them; integers are INT."""
+    import duckdb
+
+    schema = WAREHOUSE / f"tpcds_sf{scale}"
+    if not schema.exists():
+        extension = util.find_spec("duckdb_extension_tpcds")
+        assert extension is not None and extension.origin is not None
+        library = Path(extension.origin).parent / "extensions" / f"v{duckdb.__version__}" / "tpcds.duckdb_extension"
+        draft = schema.with_name(f".{schema.name}")
+        shutil.rmtree(draft, ignore_errors=True)
+        draft.mkdir(parents=True)
+        with duckdb.connect(config={"threads": 2}) as generator:
+            generator.execute("SET autoinstall_known_extensions = false; SET enable_progress_bar = false")
+            generator.execute(f"LOAD '{library}'")
+            generator.execute(f"CALL dsdgen(sf = {scale})")
+            for (name,) in generator.execute("SELECT table_name FROM duckdb_tables() ORDER BY 1").fetchall():
+                file = draft / f"{name}.parquet"
+                generator.execute(f"COPY {name} TO '{file}' (FORMAT parquet)")
+                write_delta(draft / name, map(_as_spark, _pieces(file)))
+                file.unlink()
+        draft.rename(schema)
+    return {folder.name: folder for folder in sorted(schema.iterdir())}
+
+
+def _as_spark(source: pa.Table) -> pa.Table:
+    fields = [
+        pa.field(TPCDS_NAMES.get(f.name, f.name), pa.int32() if pa.types.is_integer(f.type) else f.type)
+        for f in source.schema
+    ]
+    return source.rename_columns([f.name for f in fields]).cast(pa.schema(fields))
 
 
 def _pieces(path: Path) -> Iterator[pa.Table]:

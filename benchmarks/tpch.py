@@ -24,8 +24,8 @@ ROUNDS = 3
 Results = Mapping[str, tuple[float, pa.Table]]
 
 
-def statements() -> dict[str, str] | None:
-    """Name to text of the 22, None without the corpus."""
+def statements(suite: str = "tpch") -> dict[str, str] | None:
+    """Name to text of a suite's statements, None without the corpus."""
     root = Path(__file__).resolve().parents[1]
     path = Path(os.environ.get("GATEWAY_SHARED") or root.parent / "shared") / "conformance" / "tpc.jsonl.gz"
     if not path.exists():
@@ -35,10 +35,15 @@ def statements() -> dict[str, str] | None:
         next(lines)
         for line in lines:
             file = json.loads(line)
-            if "tpch" in file["file"]:
+            if Path(file["file"]).parent.name == suite:
                 for statement in file["statements"]:
                     found[Path(file["file"]).stem] = statement["sql"]
     return found
+
+
+def for_floor(text: str) -> str:
+    """A text in DataFusion's words: it has no function `year`, and quotes names as the standard does."""
+    return text.replace("year(", "date_part('year', ").replace("`", '"')
 
 
 def _measure(system: System, texts: Mapping[str, str]) -> dict[str, tuple[float, pa.Table]]:
@@ -49,7 +54,7 @@ def _measure(system: System, texts: Mapping[str, str]) -> dict[str, tuple[float,
         settle(system.pid)
     for name, text in texts.items():
         if isinstance(system, Floor):
-            text = text.replace("year(", "date_part('year', ")  # DataFusion has no function of that name
+            text = for_floor(text)
         try:
             answer = system.query(text)
         except Exception as error:  # noqa: BLE001 - a refusal is a result of the benchmark
