@@ -31,7 +31,7 @@ NAMES = (
 )
 
 # Minutes each, so that they run only when they are named.
-LONG = ("tpcds",)
+LONG = ("tpcds", "large")
 
 
 def main(names: Sequence[str] | None = None) -> int:
