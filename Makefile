@@ -1,6 +1,6 @@
 # Everything needs only python3 (>= 3.11) and make; the rest is installed into .venv from the locked requirements.
 .DELETE_ON_ERROR:
-.PHONY: demo test test-only test-live test-all test-dbt test-clients test-heavy test-spark test-spark-heavy bench bench-spark conformance conformance-spark fuzz fuzz-slice fuzz-table lint format map pictures lock thrift clean
+.PHONY: demo test test-only test-live test-all test-dbt test-clients test-heavy test-spark test-spark-heavy bench bench-short bench-spark conformance conformance-spark fuzz fuzz-slice fuzz-table lint format map pictures lock thrift clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -118,6 +118,10 @@ test-spark: $(VENV)/.spark
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.run $(ARGS)
+
+# Ratios to the floor within a minute, beside the last ones of benchmarks/history.jsonl; ARGS=--keep appends to it.
+bench-short: $(VENV)/.dev
+	$(BIN)/python -m benchmarks.short $(ARGS)
 
 bench-spark: $(VENV)/.jars
 	$(BIN)/python -m benchmarks.spark $(ARGS)
