@@ -14,7 +14,7 @@ import time
 import traceback
 from collections.abc import Callable, Generator, Iterator, Mapping
 from enum import Enum
-from typing import Any
+from typing import Any, TypeVar
 
 import datafusion
 import pyarrow as pa
@@ -28,6 +28,8 @@ from gateway.engine.measures import Operator, operators
 from gateway.errors import GatewayError, ResourceError, ServerError, UnsupportedError, UserError, disk_full
 from gateway.instants import BEYOND_CLOCK
 from gateway.sqltypes import StructType
+
+Planned = TypeVar("Planned")
 
 BATCH_ROWS = 16_384
 # Errors of our own reader, which come through the engine as text.
@@ -132,17 +134,14 @@ class DataFusionEngine:
         return DataFusionExecution(self, query) if query.row is None else KnownExecution(query.row)
 
     def explain(self, query: Query) -> str:
-        """The optimised logical and the physical plan as text."""
+        """The optimised logical and the physical plan as text, of the first way in which the engine can plan it."""
         execution = DataFusionExecution(self, query)
         try:
-            frame = execution.plan(Economy.NONE)
-            logical = frame.optimized_logical_plan().display_indent()
-            physical = frame.execution_plan().display_indent()
+            return execution.first_planned(lambda economy: _plans(execution.plan(economy)))
         except Exception as error:
             raise engine_error(error) from error
         finally:
             execution.close()
-        return f"== Optimized Logical Plan ==\n{logical}\n\n== Physical Plan ==\n{physical}"
 
     def analyze(self, query: Query) -> tuple[int, list[Operator]]:
         """Run `query` to its end: how many rows it has, which are dropped, and what its operators say. Raises GatewayError."""
@@ -219,6 +218,12 @@ class DataFusionEngine:
         known.add(name)
 
 
+def _plans(frame: Any) -> str:
+    logical = frame.optimized_logical_plan().display_indent()
+    physical = frame.execution_plan().display_indent()
+    return f"== Optimized Logical Plan ==\n{logical}\n\n== Physical Plan ==\n{physical}"
+
+
 def _nobody(event: Planning) -> None:
     """Nobody is told."""
 
@@ -264,22 +269,23 @@ class DataFusionExecution:
     def start(self) -> None:
         """Make the physical plan; no row is computed yet. Raises GatewayError."""
         try:
-            self._started = self._begun(Economy.NONE, Economy.FEWER_RULES, Economy.ONE_PARTITION)
+            self._started = self.first_planned(self._begin)
         except BaseException as error:
             self.close()
             if not _is_failure(error):
                 raise
             raise self._told(error) from error
 
-    def _begun(self, first: Economy, *others: Economy) -> Any:
-        """The stream of the first plan that the engine is not at odds with itself about."""
-        try:
-            return self._begin(first)
-        except Exception as error:
-            if not others or not _is_at_odds(str(error)):
-                raise
-            self.close()
-        return self._begun(*others)
+    def first_planned(self, made: Callable[[Economy], Planned]) -> Planned:
+        """What is made of the first plan that the engine is not at odds with itself about."""
+        for economy in (Economy.NONE, Economy.FEWER_RULES):
+            try:
+                return made(economy)
+            except Exception as error:
+                if not _is_at_odds(str(error)):
+                    raise
+                self.close()
+        return made(Economy.ONE_PARTITION)
 
     def _begin(self, economy: Economy) -> Any:
         with self.engine.planning():

@@ -103,7 +103,7 @@ def test_analyze_raises_what_the_query_raises_and_writes_nothing(session: Sessio
     session.run("CREATE TABLE t (id INT)")
     for text in ("INSERT INTO t VALUES (1)", "DELETE FROM t", "CREATE TABLE u AS SELECT 1 AS a", "SHOW TABLES"):
         assert "EXPLAIN ANALYZE of what is no query is not supported" in session.rows(f"EXPLAIN ANALYZE {text}")[0][0]
-    assert "ANALYZE TABLE is not supported" in session.rows("EXPLAIN ANALYZE TABLE t COMPUTE STATISTICS")[0][0]
+    assert session.rows("EXPLAIN ANALYZE TABLE t COMPUTE STATISTICS")[0][0].startswith("Engine: gateway\n")
     assert session.rows("SELECT * FROM t") == [] and session.rows("SHOW TABLES") == [("shop", "t", False)]
 
 
@@ -127,3 +127,13 @@ def test_alternatives_leave_files_out(session: Session, condition: str, files: i
     assert f"files {files} of 4" in text
     everything = session.rows(f"SELECT id FROM (SELECT * FROM alternatives LIMIT 100) AS x WHERE {condition}")
     assert sorted(session.rows(query)) == sorted(everything)
+
+
+@pytest.mark.parametrize("kind", ["LEFT", "FULL"])
+@pytest.mark.parametrize("mode", ["", "FORMATTED", "ANALYZE"])
+def test_plans_that_the_engine_makes_at_the_second_attempt(session: Session, kind: str, mode: str) -> None:
+    """Its check of plans loses the order of what a join may make NULL."""
+    query = f"SELECT a.id FROM range(9) a {kind} JOIN range(9) b ON a.id = b.id ORDER BY b.id"
+    ((text,),) = session.rows(f"EXPLAIN {mode} {query}")
+    assert "HashJoinExec" in text
+    assert session.rows(query) == [(i,) for i in range(9)]
