@@ -17,7 +17,7 @@ from gateway.sql.read.tree import span_of
 from gateway.sql.typed.keys import key
 from gateway.sql.typed.nodes import Col, Expr, Limit, Lit, Rel, Sort, Subquery, Window
 from gateway.sql.typed.walk import contains, has_outer, nodes
-from gateway.sqltypes import BIGINT, is_integral
+from gateway.sqltypes import INT
 
 Node = exp.Expr
 
@@ -89,9 +89,7 @@ def _count(binder: Expressions, what: str, node: Node, rel: Rel) -> int:
             f"The {what} expression must evaluate to a constant value.",
             span=span_of(node),
         )
-    if not is_integral(literal.type) or (
-        literal.type == BIGINT and literal.value is not None and literal.value > 2**31
-    ):
+    if literal.type != INT:
         raise UserError(
             "INVALID_LIMIT_LIKE_EXPRESSION.DATA_TYPE",
             f'The {what} expression must be integer type, but got "{literal.type.sql}".',
@@ -113,8 +111,8 @@ def _count(binder: Expressions, what: str, node: Node, rel: Rel) -> int:
 
 
 def ordinal_of(tree: Node, expr: Expr) -> int | None:
-    """The position that an integer literal in ORDER BY or GROUP BY stands for."""
-    if isinstance(tree, exp.Literal) and isinstance(expr, Lit) and is_integral(expr.type):
+    """The position that an INT literal in ORDER BY or GROUP BY stands for."""
+    if isinstance(tree, exp.Literal) and isinstance(expr, Lit) and expr.type == INT:
         return int(expr.value)
     return None
 

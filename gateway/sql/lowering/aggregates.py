@@ -12,7 +12,7 @@ from gateway.sql.lowering.totals import beside_distinct
 from gateway.sql.typed import nodes as b
 from gateway.sql.typed.catalogue import is_steady
 from gateway.sql.typed.walk import has_columns, nodes
-from gateway.sqltypes import BIGINT, INT, DataType
+from gateway.sqltypes import BIGINT, INT, VOID, DataType
 
 _UNASKED = b.lit(0, INT)
 
@@ -41,7 +41,11 @@ def aggregate(writer: BlockWriter, rel: b.Aggregate) -> Block:
     # Literals as keys would be ordinals, grouping() wants columns, and DataFusion tells expressions apart by names that
     # leave casts out: whatever is not a plain column is computed below.
     below = Below(writer, block)
-    keys = [below.column(k, always=rel.sets is not None or isinstance(k, b.Lit)) for k in keys]
+    known = _known_keys(rel, keys)
+    keys = [
+        k if at in known else below.column(k, always=rel.sets is not None or isinstance(k, b.Lit))
+        for at, k in enumerate(keys)
+    ]
     alike = _alike_constants([a for _, a in aggs])
 
     def input_of(expr: b.Expr) -> b.Expr:
@@ -50,7 +54,7 @@ def aggregate(writer: BlockWriter, rel: b.Aggregate) -> Block:
     aggs = [(c, with_agg_inputs(a, input_of)) for c, a in aggs]
     block = below.block()
     writer.envs.append(block.env)
-    texts = [writer.expr(k) for k in keys]
+    texts = [writer.cast_text(writer.expr(k), k.type) if at in known else writer.expr(k) for at, k in enumerate(keys)]
     env: dict[int, str] = {c.id: t for c, t in zip(rel.columns, texts, strict=False)}
     for column, agg in aggs:
         env[column.id] = writer.expr(agg)
@@ -67,12 +71,18 @@ def aggregate(writer: BlockWriter, rel: b.Aggregate) -> Block:
         if not all(rel.sets):
             block.having.append("bool_or(true)")
     elif texts:
-        block.group = " GROUP BY " + ", ".join(dict.fromkeys(texts))
+        block.group = " GROUP BY " + ", ".join(dict.fromkeys(t for at, t in enumerate(texts) if at not in known))
     else:
         block.group = ""
         block.aggregates = tuple(env[c.id] for c, a in aggs if not isinstance(a, b.Lit))
     block.rows_env, block.env = block.env, env
     return block
+
+
+def _known_keys(rel: b.Aggregate, keys: Sequence[b.Expr]) -> set[int]:
+    """Places of keys that are constants beside others: they tell no groups apart."""
+    constants = {at for at, key in enumerate(keys) if isinstance(key, b.Lit) and key.type != VOID}
+    return constants if rel.sets is None and len(constants) < len(keys) else set()
 
 
 def _alike_constants(aggs: Sequence[b.Expr]) -> set[str]:
