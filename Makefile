@@ -67,7 +67,7 @@ test-live: $(VENV)/.dev
 	$(PYTEST) $(LIVE) $(ARGS)
 
 # What a commit must pass.
-test-all: test test-live test-spark fuzz-slice
+test-all: test test-live test-spark fuzz-slice bench-short
 
 # dbt against a gateway without Spark, in an environment of its own: it binds other versions of what the tests need.
 DBT := .dbt

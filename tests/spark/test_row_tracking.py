@@ -35,7 +35,7 @@ def test_rows_keep_their_numbers_whoever_writes(sql: Sql, vectors: str) -> None:
         sql.embedded(statement.format(t="ours"))
         sql.spark(statement.format(t="theirs"))
         (sql.spark if at % 2 else sql.embedded)(statement.format(t="mixed"))
-        expected = [(id_, text, version) for id_, text, _, version in sql.spark(_ROWS.format(t="theirs"))]
+        expected = [(id_, text, version) for id_, text, _, version in sql.embedded(_ROWS.format(t="theirs"))]
         for name, known in given.items():
             rows = sql.spark(_ROWS.format(t=name))
             assert sql.embedded(_ROWS.format(t=name)) == rows, (name, statement)
