@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from gateway.engine.base import UdfSpec
 from gateway.engine.functions import Kernel, RowError, implementation
+from gateway.engine.functions.arithmetic import decimals_of_words, unscaled_words
 from gateway.engine.functions.distinct import vectorised
 from gateway.engine.functions.hashing import bucket_hashes
 from gateway.engine.functions.intervals import interval_overflow
@@ -24,6 +25,7 @@ from gateway.sqltypes import MAX_PRECISION, DecimalType, IntervalType
 
 Vector = np.ndarray[Any, np.dtype[Any]]
 _WIDE = Context(prec=100)
+_WORD = 1 << 63
 
 
 def _order_key(values: Vector) -> Vector:
@@ -104,7 +106,15 @@ def decimal_total(spec: UdfSpec) -> Kernel:
     limit = 10**target.precision
     rough = 1.5 * 10.0 ** (38 - target.scale)
 
+    def all_fit(total: pa.Array, estimate: pa.Array) -> bool:
+        """Whether it is seen at once that no sum is too large."""
+        found = unscaled_words(total)
+        sizes = pc.fill_null(estimate, 0.0).to_numpy(zero_copy_only=False)
+        return found is not None and _most(found[0]) < limit and bool((np.abs(sizes) <= rough).all())
+
     def kernel(total: pa.Array, estimate: pa.Array) -> pa.Array:
+        if all_fit(total, estimate):
+            return total
         units = [None if v is None else int(v.scaleb(target.scale, context=_WIDE)) for v in total.to_pylist()]
         sizes = estimate.to_pylist()
         wrong = [
@@ -118,6 +128,11 @@ def decimal_total(spec: UdfSpec) -> Kernel:
         return total
 
     return kernel
+
+
+def _most(values: Vector) -> int:
+    """The largest absolute value."""
+    return max(int(values.max(initial=0)), -int(values.min(initial=0)))
 
 
 def _half_up(value: Decimal, scale: int) -> Decimal:
@@ -147,10 +162,35 @@ def decimal_mean(spec: UdfSpec) -> Kernel:
         raise RowError("NUMERIC_VALUE_OUT_OF_RANGE.WITH_SUGGESTION", f"{value} cannot be represented as {target.sql}.")
 
     def kernel(total: pa.Array, count: pa.Array) -> pa.Array:
+        found = _word_means(total, count, target)
+        if found is not None:
+            return found
         pairs = zip(total.to_pylist(), count.to_pylist(), strict=True)
         return pa.array([mean(t, n) for t, n in pairs], returns)
 
     return kernel
+
+
+def _word_means(total: pa.Array, count: pa.Array, target: DecimalType) -> pa.Array | None:
+    """The means where all that they are made of fits into words of 64 bits, else None.
+
+    They are rounded once: the first rounding, to 38 digits, moves no quotient to a half that was none, for the divisor is
+    smaller than 10 to the digits between.
+    """
+    found = unscaled_words(total)
+    shift = target.scale - total.type.scale
+    if found is None or shift < 0 or target.scale > MAX_PRECISION - 19:
+        return None
+    units, valid = found
+    counts = pc.fill_null(count, 0).to_numpy(zero_copy_only=False).astype(np.int64)
+    valid = valid & (counts != 0)
+    if 2 * _most(units) * 10**shift + _most(counts) >= _WORD:
+        return None
+    sizes, counts = np.abs(units) * 10**shift, np.where(valid, counts, 1)
+    means = (2 * sizes + counts) // (2 * counts)
+    if _most(means) >= 10**target.precision:
+        return None
+    return decimals_of_words(np.where(valid, np.where(units < 0, -means, means), 0), valid, target.arrow())
 
 
 @implementation("integer_mean")

@@ -154,6 +154,24 @@ def unscaled(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
     return np.where(valid, high * (1 << 64) + low, 0), valid
 
 
+def unscaled_words(array: pa.Array) -> tuple[np.ndarray, np.ndarray] | None:
+    """Unscaled values of a decimal128 array as int64 (0 for NULL), and a validity mask; None if one of them is larger."""
+    valid = array.is_valid().to_numpy(False)
+    words = np.frombuffer(array.buffers()[1], dtype="<i8")[2 * array.offset : 2 * (array.offset + len(array))]
+    low, high = words[0::2], words[1::2]
+    if not np.array_equal(np.where(valid, high, 0), np.where(valid, low >> 63, 0)):
+        return None
+    return np.where(valid, low, 0), valid
+
+
+def decimals_of_words(values: np.ndarray, valid: np.ndarray, type_: pa.Decimal128Type) -> pa.Array:
+    """A decimal128 array from unscaled int64 values, all of which are within its precision."""
+    words = np.empty((len(values), 2), dtype="<i8")
+    words[:, 0], words[:, 1] = values, values >> 63
+    mask = None if valid.all() else pa.array(valid).buffers()[1]
+    return pa.Array.from_buffers(type_, len(values), [mask, pa.py_buffer(words.tobytes())])
+
+
 def decimals(values: np.ndarray, valid: np.ndarray, type_: pa.Decimal128Type) -> pa.Array:
     """A decimal128 array from unscaled Python integers; a value beyond the precision raises."""
     limit = 10**type_.precision
