@@ -74,6 +74,7 @@ _DATABRICKS_ONLY = frozenset(
     {("SET", "TAGS"), ("UNSET", "TAGS"), ("SET", "MASK"), ("DROP", "MASK"), ("ROW", "FILTER"), ("SET", "OWNER")}
     | {("BY", "AUTO"), ("BEGIN", "TRANSACTION")}
 )
+_EXCEPTED = frozenset({("SET", "*", "EXCEPT"), ("INSERT", "*", "EXCEPT")})  # of MERGE
 _TEMPORARY = frozenset({"TEMP", "TEMPORARY"})
 _SMALL_BYTES = 8 << 20
 # What a statement may read, be made of and be as text to run beside the slots.
@@ -319,6 +320,8 @@ def _fits_spark(statement: Statement) -> bool:
         return True
     words = statement.words
     if not any(tuple(words[: len(first)]) == first for first in _FOR_SPARK):
+        return False
+    if words[0] == "MERGE" and not _EXCEPTED.isdisjoint(zip(words, words[1:], words[2:], strict=False)):
         return False
     if words[0] in ("ALTER", "BEGIN") and not _DATABRICKS_ONLY.isdisjoint(itertools.pairwise(words)):
         return False

@@ -96,8 +96,10 @@ class Merging:
         """The columns of the source that the table gets: all of them where a clause says ``*``, else those that are given."""
         clauses = [clause for clause in self.command.clauses if clause.kind != c.NOT_MATCHED_BY_SOURCE]
         names = {x.column.parts[-1].lower() for clause in clauses for x in clause.assignments or ()}
-        every = any(clause.assignments is None for clause in clauses)
-        columns = [StructField(x.name, x.type) for x in self.like.columns if every or x.name.lower() in names]
+        for clause in clauses:
+            if clause.assignments is None:
+                names |= {x.name.lower() for x in self.like.columns} - _left_out(clause)
+        columns = [StructField(x.name, x.type) for x in self.like.columns if x.name.lower() in names]
         table, span = self.change.table, self.change.span
         self.change.evolve(*with_columns(table, brought(table, columns, span), span))
 
@@ -259,7 +261,16 @@ class Merging:
         if clause.assignments is None:
             named = Scope([held.source])
             there = {column.name.lower() for column in held.source.columns} if self.command.evolves else None
-            fields = [f for f in schema.fields if there is None or f.name.lower() in there]
+            known = {f.name.lower() for f in schema.fields} | (there or set())
+            for name in clause.left_out:
+                if name.parts[0].lower() not in known:
+                    raise target.scope.missing(name.parts, name.span)
+            left_out = _left_out(clause)
+            fields = [
+                f
+                for f in schema.fields
+                if (there is None or f.name.lower() in there) and f.name.lower() not in left_out
+            ]
             return {f.name: changes.stored(_named(changes, named, f, clause), f, clause.span) for f in fields}
         given = changes.clause(
             partial(changes.assignments, clause.assignments, target.assigned_to, schema, clause.action)
@@ -272,6 +283,10 @@ class Merging:
             return changes.assigned(places, by_name[name], before[name], scope, default)
 
         return {name: changes.clause(partial(value, name, places)) for name, places in given.items()}
+
+
+def _left_out(clause: c.MergeClause) -> set[str]:
+    return {name.parts[0].lower() for name in clause.left_out}
 
 
 def _named(changes: ChangeBinder, scope: Scope, column: StructField, clause: c.MergeClause) -> b.Expr:

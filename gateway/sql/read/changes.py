@@ -256,13 +256,23 @@ class ChangeParser(CommandRules):
         self.expect("UPDATE", "SET")
         if self.word == "*" and kind == MATCHED:
             self.advance()
-            return MergeClause(kind, "update", condition, None, self.span(start))
+            return MergeClause(kind, "update", condition, None, self.span(start), self._left_out())
         return MergeClause(kind, "update", condition, self._assignments(), self.span(start))
+
+    def _left_out(self) -> tuple[Name, ...]:
+        """``[EXCEPT (columns)]`` behind ``*``, as Databricks has it."""
+        names: list[Name] = []
+        if self.match("EXCEPT"):
+            self.expect("(")
+            while not names or self.match(","):
+                names.append(self._name(1))
+            self.expect(")")
+        return tuple(names)
 
     def _insert_clause(self, condition: exp.Expr | None, start: int) -> MergeClause:
         self.expect("INSERT")
         if self.match("*"):
-            return MergeClause(NOT_MATCHED, "insert", condition, None, self.span(start))
+            return MergeClause(NOT_MATCHED, "insert", condition, None, self.span(start), self._left_out())
         self.expect("(")
         names: list[Name] = []
         while not names or self.match(","):

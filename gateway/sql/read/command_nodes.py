@@ -547,13 +547,14 @@ MATCHED, NOT_MATCHED, NOT_MATCHED_BY_SOURCE = "matched", "not matched", "not mat
 
 @dataclass(frozen=True, slots=True)
 class MergeClause:
-    """WHEN `kind` [AND condition] THEN `action` (update, delete, insert); `assignments` None for ``*``."""
+    """WHEN `kind` [AND condition] THEN `action` (update, delete, insert); `assignments` None for ``*`` without `left_out`."""
 
     kind: str
     action: str
     condition: exp.Expr | None = field(compare=False)
     assignments: tuple[Assignment, ...] | None
     span: Span
+    left_out: tuple[Name, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from gateway.errors import UserError
 from tests.unit.runner.session import Session, refused
 from tests.unit.runner.written import count_versions, folder_of, newest_commit, rows_here_and_there
 
@@ -211,3 +212,48 @@ def test_explain_says_how_partners_are_found(merging: Session) -> None:
     ((text,),) = merging.rows(f"EXPLAIN {_ON} WHEN MATCHED THEN DELETE")
     assert text.startswith("Engine: datafusion")
     assert "Table: main.shop.t version 2" in text
+
+
+def test_columns_behind_except_are_left_as_they_are(session: Session) -> None:
+    allowed = "TBLPROPERTIES ('delta.feature.allowColumnDefaults' = 'supported')"
+    session.run(f"CREATE TABLE t (id INT, v STRING, w INT DEFAULT 7) {allowed}")
+    session.run("INSERT INTO t VALUES (1, 'a', 1), (2, 'b', 2)")
+    source = "(SELECT * FROM VALUES (2, 'B', 20), (3, 'C', 30) AS s(id, v, w)) AS s"
+    star = "WHEN MATCHED THEN UPDATE SET * EXCEPT (w) WHEN NOT MATCHED THEN INSERT * EXCEPT (V, W)"
+    session.run(f"MERGE INTO t USING {source} ON t.id = s.id {star}")
+    assert session.rows("SELECT * FROM t ORDER BY id") == [(1, "a", 1), (2, "B", 2), (3, None, 7)]
+
+
+def test_a_source_need_not_have_what_except_leaves_out(session: Session) -> None:
+    session.run("CREATE TABLE t (id INT, v STRING)")
+    session.run("MERGE INTO t USING (SELECT 5 AS id) AS s ON t.id = s.id WHEN NOT MATCHED THEN INSERT * EXCEPT (v)")
+    assert session.rows("SELECT * FROM t") == [(5, None)]
+
+
+def test_columns_that_except_leaves_out_are_not_brought_along(session: Session) -> None:
+    session.run("CREATE TABLE t (id INT, v STRING)")
+    session.run("INSERT INTO t VALUES (1, 'a'), (2, 'b')")
+    source = "(SELECT * FROM VALUES (2, 'B', 1, 2), (3, 'C', 3, 4) AS s(id, v, n, m)) AS s"
+    star = "WHEN MATCHED THEN UPDATE SET * EXCEPT (n) WHEN NOT MATCHED THEN INSERT * EXCEPT (v, n)"
+    session.run(f"MERGE WITH SCHEMA EVOLUTION INTO t USING {source} ON t.id = s.id {star}")
+    result = session.run("SELECT * FROM t ORDER BY id")
+    assert [name for name, _, _ in result.columns] == ["id", "v", "m"]
+    assert result.rows == [(1, "a", None), (2, "B", 2), (3, None, 4)]
+
+
+@pytest.mark.parametrize(
+    ("clause", "condition"),
+    [
+        ("WHEN MATCHED THEN UPDATE SET * EXCEPT (zz)", "UNRESOLVED_COLUMN.WITH_SUGGESTION"),
+        ("WHEN NOT MATCHED THEN INSERT * EXCEPT (id, zz)", "UNRESOLVED_COLUMN.WITH_SUGGESTION"),
+        ("WHEN MATCHED THEN UPDATE SET * EXCEPT ()", "PARSE_SYNTAX_ERROR"),
+        ("WHEN MATCHED THEN UPDATE SET * EXCEPT v", "PARSE_SYNTAX_ERROR"),
+        ("WHEN MATCHED THEN UPDATE SET * EXCEPT (t.v)", "PARSE_SYNTAX_ERROR"),
+        ("WHEN NOT MATCHED BY SOURCE THEN UPDATE SET * EXCEPT (v)", "PARSE_SYNTAX_ERROR"),
+    ],
+)
+def test_what_is_wrong_behind_except_is_told(session: Session, clause: str, condition: str) -> None:
+    session.run("CREATE TABLE t (id INT, v STRING)")
+    with pytest.raises(UserError) as caught:
+        session.run(f"MERGE INTO t USING (SELECT 1 AS id, 'a' AS v) AS s ON t.id = s.id {clause}")
+    assert caught.value.condition == condition and caught.value.span is not None
