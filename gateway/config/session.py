@@ -30,6 +30,7 @@ GROUP_BY_ALIASES = "spark.sql.groupByAliases"
 ORDER_BY_ORDINAL = "spark.sql.orderByOrdinal"
 PRECISION_LOSS = "spark.sql.decimalOperations.allowPrecisionLoss"
 OVERWRITE_MODE = "spark.sql.sources.partitionOverwriteMode"
+DELETION_VECTORS = "spark.databricks.delta.properties.defaults.enableDeletionVectors"
 METRIC_VIEWS = "spark.sql.thriftserver.metadata.metricview.enabled"
 
 
@@ -187,6 +188,12 @@ SESSION_SETTINGS: tuple[SessionSetting, ...] = (
         "static",
         one_of("static", "dynamic"),
         "`dynamic`: INSERT OVERWRITE replaces the partitions that get rows, not all",
+    ),
+    SessionSetting(
+        DELETION_VECTORS,
+        "false",
+        _bool,
+        "`true`: new tables have deletion vectors, if CREATE TABLE does not say otherwise",
     ),
 )
 

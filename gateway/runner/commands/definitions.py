@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gateway.catalog.bound import DeltaBoundTable
+from gateway.config.session import DELETION_VECTORS
 from gateway.delta.creation import Definition
 from gateway.delta.expressions import CONSTRAINT, DEFAULT, GENERATED
 from gateway.delta.features import Kept
 from gateway.delta.identity import EXPLICIT, START, STEP, is_identity
 from gateway.delta.log import IN_COMMIT_SINCE
-from gateway.delta.properties import FEATURE, MOST_ID
+from gateway.delta.properties import FEATURE, MOST_ID, VECTORS
 from gateway.delta.write import check_snapshot_writable
 from gateway.errors import UnsupportedError, UserError, unsupported
 from gateway.runner.commands.constraints import check_condition
@@ -72,6 +73,8 @@ def _defined(
         if START in of and name.lower() in (one.lower() for one in command.partitioned_by):
             text = f"PARTITIONED BY IDENTITY column {name} is not supported."
             raise UserError("DELTA_IDENTITY_COLUMNS_PARTITION_NOT_SUPPORTED", text, span=command.name.span)
+    if env.setting(DELETION_VECTORS) == "true" and VECTORS.lower() not in map(str.lower, properties):
+        properties[VECTORS] = "true"
     clusters = tuple(name.parts for name in command.clustered_by)
     return Definition(schema, command.partitioned_by, clusters, properties, comment, metadata)
 

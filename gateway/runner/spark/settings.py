@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from gateway.config.session import (
     DEFAULT_ZONE,
+    DELETION_VECTORS,
     GROUP_BY_ALIASES,
     GROUP_BY_ORDINAL,
     ORDER_BY_ORDINAL,
@@ -37,7 +38,7 @@ def settings_of(job: Statement) -> dict[str, str]:
     for key, value in job.session.settings.items():
         if key in SPARK_SETTINGS:
             found[SPARK_SETTINGS[key]] = value
-        elif key == OVERWRITE_MODE or (
+        elif key in (OVERWRITE_MODE, DELETION_VECTORS) or (
             is_tuning(key) and key.startswith("spark.sql.") and not key.startswith("spark.sql.codegen.")
         ):
             found[key] = value
