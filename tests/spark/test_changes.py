@@ -69,7 +69,7 @@ def _history(ask: Callable[[str], list[tuple[Any, ...]]], name: str) -> list[tup
     return found
 
 
-@pytest.mark.parametrize("parted", [False, True])
+@pytest.mark.parametrize("parted", [False, pytest.param(True, marks=pytest.mark.heavy)])
 def test_both_engines_change_the_same_rows(sql: Sql, parted: bool) -> None:
     for statement in _STATEMENTS:
         for name in ("ours", "theirs"):
@@ -99,8 +99,16 @@ _OF_FILES = (
 )
 
 
-@pytest.mark.parametrize("mapping", ["none", "name"])
-@pytest.mark.parametrize("vectors", ["true", "false"])
+@pytest.mark.parametrize(
+    ("vectors", "mapping"),
+    [
+        ("true", "name"),
+        *(
+            pytest.param(*pair, marks=pytest.mark.heavy)
+            for pair in (("true", "none"), ("false", "none"), ("false", "name"))
+        ),
+    ],
+)
 def test_both_engines_keep_the_features_of_a_table(sql: Sql, vectors: str, mapping: str) -> None:
     """Tables made here, cared for by each of the two, with the same files, vectors and counts."""
     properties = f"'delta.enableDeletionVectors' = '{vectors}', 'delta.columnMapping.mode' = '{mapping}'"

@@ -203,8 +203,11 @@ _NESTED_ROWS = (
 # Like others, of other tables.
 _HEAVY = {
     "new columns of a table with features",
+    "inserted columns",
     "inserted columns of a table with features",
     "inserted columns of partitions",
+    "partitions",
+    "defaults in INSERT SELECT",
     "clustered anew",
     "restored clustering",
     "numbers that were given",

@@ -203,6 +203,7 @@ def test_parquet_and_types_that_do_not_fit(run: Run, tmp_path: Path) -> None:
     assert code == 2 and "4.parquet cannot be read as Parquet" in err
 
 
+@pytest.mark.heavy
 def test_a_killed_load_is_finished_and_nothing_is_there_twice(run: Run, tmp_path: Path) -> None:
     inbox = tmp_path / "in"
     good = "".join(f"{i},name {i}\n" for i in range(20_000))
@@ -266,6 +267,7 @@ def until(done: Callable[[], bool], process: subprocess.Popen[bytes]) -> None:
         time.sleep(0.01)
 
 
+@pytest.mark.heavy
 def test_rows_of_a_database(run: Run, spark: Any, tmp_path: Path) -> None:
     url = f"jdbc:derby:{tmp_path}/derby;create=true"
     connection = spark._jvm.java.sql.DriverManager.getConnection(url)

@@ -430,6 +430,7 @@ def test_graph_tells_what_spark_has_analysed(ask: Ask, place: Path) -> None:
     assert code == 0 and (place / "graph.svg").read_text().startswith("<svg ")
 
 
+@pytest.mark.heavy
 def test_type_that_changes_upstream_asks_for_a_full_refresh(ask: Ask, place: Path) -> None:
     raw, warehouse = place / "change-raw", place / "warehouse" / "change"
     raw.mkdir()
@@ -512,6 +513,7 @@ def test_expectation_that_fails_gives_3_and_leaves_the_rows(ask: Ask, place: Pat
     assert summary(out)["unmet.g.small"][-3:] == ["fail", "2", "10"]
 
 
+@pytest.mark.heavy
 def test_delta_in_definitions_survives_a_second_run(ask: Ask, place: Path) -> None:
     raw = place / "delta-raw"
     raw.mkdir()
@@ -574,6 +576,7 @@ def test_rows_in_are_those_of_all_micro_batches(ask: Ask, place: Path) -> None:
     assert cells[-3:-1] == [str(2 * files)] * 2, (out, errors)
 
 
+@pytest.mark.heavy
 def test_server_of_others(ask: Ask, place: Path) -> None:
     """The same through Connect only: nothing of the server but its Connect port is used."""
     raw = place / "remote-raw"

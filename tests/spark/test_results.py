@@ -93,8 +93,8 @@ def test_settings_of_the_session_hold_in_the_tasks_of_a_large_result(sql: Sql) -
     "text",
     [
         "SELECT repeat('x', 1000000), id FROM range(10000) LIMIT 900",
-        "SELECT id, repeat('x', 1000000) FROM range(0, 900, 1, 3)",
-        "SELECT id, map(1, repeat('x', 1000000)) FROM range(900)",
+        pytest.param("SELECT id, repeat('x', 1000000) FROM range(0, 900, 1, 3)", marks=pytest.mark.heavy),
+        pytest.param("SELECT id, map(1, repeat('x', 1000000)) FROM range(900)", marks=pytest.mark.heavy),
         pytest.param("SELECT id, array(repeat('x', 10000000)) FROM range(95)", marks=pytest.mark.heavy),
         pytest.param("SELECT id, sequence(0L, 1200000L) AS a FROM range(95)", marks=pytest.mark.heavy),
     ],

@@ -22,7 +22,7 @@ _STATEMENTS = (
 _ROWS = "SELECT id, s, _metadata.row_id, _metadata.row_commit_version FROM {t} ORDER BY id"
 
 
-@pytest.mark.parametrize("vectors", ["true", "false"])
+@pytest.mark.parametrize("vectors", [pytest.param("true", marks=pytest.mark.heavy), "false"])
 def test_rows_keep_their_numbers_whoever_writes(sql: Sql, vectors: str) -> None:
     for name in ("ours", "theirs", "mixed"):
         sql.auto(f"DROP TABLE IF EXISTS {name}")
