@@ -154,6 +154,13 @@ def is_right(results: Results, key: str, name: str, fits: Fits = _fits) -> bool:
     return fits(reference.answer, given.answer)
 
 
+def beside_floor(results: Results) -> list[tuple[str, float]]:
+    """How many times as long as the floor the gateway takes for each statement that both answer, the slowest first."""
+    floor = results["floor"]
+    ratios = [(name, ours.seconds / floor[name].seconds) for name, ours in results["ours"].items() if name in floor]
+    return sorted(ratios, key=lambda pair: -pair[1])
+
+
 def report(
     work: str, texts: Mapping[str, str], results: Results, means: Sequence[Mean], fits: Fits = _fits
 ) -> list[Row]:

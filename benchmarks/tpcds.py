@@ -13,7 +13,7 @@ from collections.abc import Collection
 from benchmarks import tables, tpch
 from benchmarks.answers import alike
 from benchmarks.measure import Row, show
-from benchmarks.suite import Effort, Results, is_right, measure, report, systems
+from benchmarks.suite import Effort, Results, beside_floor, is_right, measure, report, systems
 
 WORK = "TPC-DS SF1"
 EFFORT = Effort(rounds=2, limit=60.0)
@@ -65,11 +65,10 @@ def run() -> list[Row]:
     means = {
         key: show(statistics.geometric_mean([given[name].seconds for name in by_all])) for key, given in results.items()
     }
-    ratios = {name: results["ours"][name].seconds / results["floor"][name].seconds for name in by_all}
-    slowest = sorted(ratios, key=lambda name: -ratios[name])[:5]
+    slowest = beside_floor(results)[:5]
     return [
         *report(WORK, texts, results, [], alike),
         _counts(texts, results),
         Row(f"{WORK}, geomean of {len(by_all)} statements", means),
-        Row(f"{WORK}, slowest beside the floor", {"ours": ", ".join(f"{n} {ratios[n]:.2f}" for n in slowest)}),
+        Row(f"{WORK}, slowest beside the floor", {"ours": ", ".join(f"{name} {ratio:.2f}" for name, ratio in slowest)}),
     ]
