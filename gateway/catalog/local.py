@@ -9,13 +9,11 @@ folder's spelling; hidden folders and links that lead out of the root are not se
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import logging
 import os
 import stat
-import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 from unicodedata import category
@@ -36,6 +34,7 @@ from gateway.catalog.objects import (
 )
 from gateway.delta import table as delta_table
 from gateway.delta.containment import held_folder, is_text, is_under, not_allowed, real_path
+from gateway.delta.locks import ALONE, locked
 from gateway.delta.log import has_log
 from gateway.delta.outline import Outline, kept_of, outline_of
 from gateway.delta.watch import unmoved
@@ -280,11 +279,15 @@ class LocalCatalog:
         self._check_writable()
         self.check_name("table", new_table)
         root = self._own_folder(schema, table)
+        kept = (
+            self.keys(schema, table),
+            self.statistics(schema, table),
+        )  # before anything is moved: one may be damaged
         external = self._external(schema, table) if root is None else None
         if external is not None:
             self.put(replace(external, name=TableName(self.name, new_schema, new_table)), False)
             self.drop(StoredLocation, schema, table)
-            self._rename_objects(schema, table, new_schema, new_table)
+            self._rename_objects(kept, new_schema, new_table)
             return
         if root is None:
             raise self._no_table(schema, table)
@@ -304,13 +307,16 @@ class LocalCatalog:
             raise removal.failed("rename", root, error) from error
         delta_table.forget(os.path.realpath(os.path.dirname(root)) + "/" + os.path.basename(root))
         delta_table.forget(target)
-        self._rename_objects(schema, table, new_schema, new_table)
+        self._rename_objects(kept, new_schema, new_table)
 
-    def _rename_objects(self, schema: str, table: str, new_schema: str, new_table: str) -> None:
-        for kept in (self.keys(schema, table), self.statistics(schema, table)):
-            if kept is not None:
-                self.put(replace(kept, name=TableName(self.name, new_schema, new_table)), True)
-                self.drop(type(kept), schema, table)
+    def _rename_objects(
+        self, kept: Iterable[StoredKeys | StoredStatistics | None], new_schema: str, new_table: str
+    ) -> None:
+        new = TableName(self.name, new_schema, new_table)
+        for one in kept:
+            if one is not None:
+                self.put(replace(one, name=new), True)
+                self.drop(type(one), one.name.schema, one.name.table)
 
     def _drop_objects(self, schema: str, table: str) -> None:
         for kind in objects.OF_TABLES:
@@ -566,18 +572,9 @@ def _locked(folder: str) -> Iterator[None]:
     """Hold a folder's lock, where the file system has one. Raises UserError WRITE_CONFLICT where others do not let go of it."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        end = time.monotonic() + _PATIENCE
-        while True:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError as error:
-                if time.monotonic() > end:
-                    text = f"Others change the schemas of {folder} all the time. Send the statement again."
-                    raise UserError("WRITE_CONFLICT", text, retryable=True) from error
-                time.sleep(0.005)  # flock itself waits without an end
-            except OSError:  # NFS locks no folders
-                break
+        if locked(descriptor, ALONE, _PATIENCE) is False:
+            text = f"Others change the schemas of {folder} all the time. Send the statement again."
+            raise UserError("WRITE_CONFLICT", text, retryable=True)
         yield
     finally:
         os.close(descriptor)

@@ -6,12 +6,11 @@ retentions.
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import os
-import time
 
-_TRIES = 100  # of 10 ms: who asks holds the lock for a moment
+from gateway.delta.locks import ALONE, SHARED, locked
+
+_PATIENCE = 1.0  # seconds: who asks holds the lock for a moment
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _held: dict[str, int] = {}
 
@@ -20,18 +19,13 @@ def begin(root: str) -> None:
     """Show, until `end`, that files are written below a table's folder. Where nothing can be locked nothing is shown."""
     if root in _held:
         return
-    with contextlib.suppress(OSError):  # the writer itself will tell of a folder that is not there
+    try:
         descriptor = os.open(root, _FOLDER)
-        for _ in range(_TRIES):
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            except BlockingIOError:
-                time.sleep(0.01)
-            except OSError:
-                break
-            else:
-                _held[root] = descriptor
-                return
+    except OSError:  # the writer itself will tell of a folder that is not there
+        return
+    if locked(descriptor, SHARED, _PATIENCE):
+        _held[root] = descriptor
+    else:
         os.close(descriptor)
 
 
@@ -43,13 +37,12 @@ def end() -> None:
 
 
 def is_anybody(root: str) -> bool:
-    """Whether somebody may be writing files below a table's folder."""
+    """Whether somebody may be writing files below a table's folder: also where nothing can be locked."""
     try:
         descriptor = os.open(root, _FOLDER)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        finally:
-            os.close(descriptor)
-    except OSError:  # somebody is, or nothing can be locked there
+    except OSError:  # who looks for files there will tell
         return True
-    return False
+    try:
+        return not locked(descriptor, ALONE, 0)
+    finally:
+        os.close(descriptor)

@@ -29,7 +29,7 @@ from gateway.errors import GatewayError, ResourceError, ServerError, Unsupported
 from gateway.instants import BEYOND_CLOCK
 from gateway.sqltypes import StructType
 
-Planned = TypeVar("Planned")
+Made = TypeVar("Made")
 
 BATCH_ROWS = 16_384
 # Errors of our own reader, which come through the engine as text.
@@ -276,7 +276,7 @@ class DataFusionExecution:
                 raise
             raise self._told(error) from error
 
-    def first_planned(self, made: Callable[[Economy], Planned]) -> Planned:
+    def first_planned(self, made: Callable[[Economy], Made]) -> Made:
         """What is made of the first plan that the engine is not at odds with itself about."""
         for economy in (Economy.NONE, Economy.FEWER_RULES):
             try:

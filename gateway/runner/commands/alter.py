@@ -31,11 +31,10 @@ from gateway.runner.commands.constraints import check_condition
 from gateway.runner.commands.definitions import unreserved
 from gateway.runner.commands.dropped_features import alterations, feature_of
 from gateway.runner.commands.identities import synced
-from gateway.runner.commands.targets import back_quoted, computed, quoted, stop_if_cancelled
+from gateway.runner.commands.targets import back_quoted, only_row, query_of, quoted, stop_if_cancelled
 from gateway.runner.commands.views import is_view
 from gateway.runner.environment import Environment, Queries
 from gateway.sql.read import command_nodes as c
-from gateway.sql.read.commands import parse_statement
 from gateway.sqltypes import struct
 
 # Properties whose change asks for more than to be written down.
@@ -349,16 +348,8 @@ def _count(condition: str, table: DeltaBoundTable, env: Environment, runner: Que
 
 def _value(select: str, table: DeltaBoundTable, where: str, env: Environment, runner: Queries, emit: Emit) -> Any:
     """The one value that a query of a table gives."""
-    name = ".".join(back_quoted((table.name.catalog, table.name.schema, table.name.table)))
-    query = parse_statement(f"{select} FROM {name} {where}")
-    assert isinstance(query, c.Query)
-    execution = runner.engine.run(runner.prepared(query.tree, env)[1].query)
-    try:
-        execution.start()
-        (found,) = (batch.column(0)[0].as_py() for batch in computed(execution, emit) if batch.num_rows)
-        return found
-    finally:
-        execution.close()
+    (found,) = only_row(runner.prepared(query_of(table, select, where), env)[1], runner, emit)
+    return found
 
 
 # ---- constraints

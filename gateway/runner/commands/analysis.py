@@ -10,22 +10,20 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from gateway.catalog.base import Catalog
 from gateway.catalog.bound import DeltaBoundTable
 from gateway.catalog.objects import StoredStatistics, StoredView
 from gateway.engine.base import Emit, Planned, Statement
-from gateway.errors import ServerError, Span, UserError
+from gateway.errors import ServerError, Span, UserError, unsupported
 from gateway.instants import known_zone, local_of, stamp_text
 from gateway.planner import plan
 from gateway.runner import objects
 from gateway.runner.answer import RESULT, Answer
 from gateway.runner.commands.schemas import schema_in
-from gateway.runner.commands.targets import back_quoted, computed, quoted, written_table
+from gateway.runner.commands.targets import back_quoted, is_path, only_row, query_of, quoted, written_table
 from gateway.runner.commands.views import is_view
 from gateway.runner.environment import Environment, Queries
 from gateway.sql.compile import compile_query
 from gateway.sql.read import command_nodes as c
-from gateway.sql.read.commands import parse_statement
 from gateway.sqltypes import (
     BIGINT,
     BINARY,
@@ -57,6 +55,8 @@ _MOMENT = "yyyy-MM-dd HH:mm:ss.SSSSSS"
 def analyze(command: c.Analyze, job: Statement, env: Environment, runner: Queries, emit: Emit) -> Answer:
     """ANALYZE TABLE. Raises UserError for views, for columns that are not there and for those of other types."""
     name = command.table
+    if is_path(name):
+        raise unsupported("ANALYZE TABLE of a path", name.span)
     if is_view(name, env):
         text = f"'ANALYZE TABLE' expects a permanent view but `{name}` is a temp view."
         raise UserError("EXPECT_PERMANENT_VIEW_NOT_TEMP", text, span=name.span)
@@ -83,11 +83,11 @@ def analyze_tables(command: c.AnalyzeTables, job: Statement, env: Environment, r
     return Answer("ANALYZE", is_query=False, announced=True)
 
 
-def statistics_of(catalog: Catalog, table: Any) -> StoredStatistics | None:
-    """What was found in this very table."""
+def statistics_of(table: Any, env: Environment) -> StoredStatistics | None:
+    """What was found in this very table; None for what is no Delta table of a catalog."""
     if not isinstance(table, DeltaBoundTable) or not table.name.catalog:
         return None
-    found = catalog.statistics(table.name.schema, table.name.table)
+    found = env.tables.catalog_of(table.name.catalog).statistics(table.name.schema, table.name.table)
     return found if found is not None and found.table_id == table.snapshot.table_id else None
 
 
@@ -106,7 +106,7 @@ def shown_of(found: StoredStatistics | None, column: StructField, zone: str) -> 
         if column.type == TIMESTAMP:
             known |= {key: _zoned(int(known[key]), zone) for key in ("min", "max") if key in known}
     except (ValueError, OverflowError, RecursionError) as error:
-        text = f"What is kept of the column {column.name} of {found and found.name} is damaged. ANALYZE TABLE makes it anew."
+        text = f"What ANALYZE has found of the column {column.name} is damaged. ANALYZE TABLE makes it anew."
         raise ServerError("CATALOG_FILE_CORRUPT", text) from error
     return {key: known.get(key, "NULL") for key in TOLD}
 
@@ -164,10 +164,9 @@ def _gather(
     runner: Queries,
     emit: Emit,
 ) -> None:
-    catalog = env.tables.catalog_of(table.name.catalog)
     old = None
     with contextlib.suppress(ServerError):  # one that is damaged is made anew
-        old = statistics_of(catalog, table)
+        old = statistics_of(table, env)
     facts = {"bytes": str(sum(table.snapshot.files.sizes.tolist()))}
     told = dict(old.columns) if old is not None else {}
     if scans:
@@ -178,7 +177,8 @@ def _gather(
             told[f.name] = json.dumps(_told(f, rows, found[6 * at : 6 * at + 6]))
     elif old is not None and old.facts.get("bytes") == facts["bytes"] and "rows" in old.facts:
         facts["rows"] = old.facts["rows"]
-    catalog.put(StoredStatistics(table.name, table.snapshot.table_id, facts, told), True)
+    stored = StoredStatistics(table.name, table.snapshot.table_id, facts, told)
+    env.tables.catalog_of(table.name.catalog).put(stored, True)
 
 
 def _asked(column: StructField) -> Iterator[str]:
@@ -223,15 +223,6 @@ def _size(data_type: DataType) -> int | None:
 
 
 def _row(items: str, table: DeltaBoundTable, env: Environment, runner: Queries, emit: Emit) -> list[Any]:
-    """The one row of a query of the whole table."""
-    name = ".".join(back_quoted((table.name.catalog, table.name.schema, table.name.table)))
-    query = parse_statement(f"SELECT {items} FROM {name}")
-    assert isinstance(query, c.Query)
-    bound, _ = runner.bind(query.tree, env)
-    execution = runner.engine.run(plan(compile_query(bound, env.context)).query)
-    try:
-        execution.start()
-        (batch,) = (batch for batch in computed(execution, emit) if batch.num_rows)
-        return [column[0].as_py() for column in batch.columns]
-    finally:
-        execution.close()
+    """The one row of a query of the whole table, however large that is: Spark would refuse the statement."""
+    bound, _ = runner.bind(query_of(table, f"SELECT {items}"), env)
+    return only_row(plan(compile_query(bound, env.context)), runner, emit)

@@ -74,7 +74,7 @@ def describe_table(command: c.DescribeTable, job: Statement, env: Environment, r
             rows += [("Location", f"file:{table.location}", ""), ("Provider", _provider(table), "")]
         properties = ",".join(f"{k}={v}" for k, v in sorted(properties_of(table).items()))
         rows.append(("Table Properties", f"[{properties}]", ""))
-        if found := shown(_statistics(table, env)):
+        if found := shown(statistics_of(table, env)):
             rows.append(("Statistics", found, ""))
         rows += _defaults(table)
         if keys := _keys(table, env):
@@ -87,12 +87,6 @@ def properties_of(table: Any) -> dict[str, str]:
     if isinstance(table, DeltaBoundTable):
         return told_properties(table.snapshot)
     return dict(sorted(table.properties.items()))
-
-
-def _statistics(table: Any, env: Environment) -> Any:
-    if not isinstance(table, DeltaBoundTable) or not table.name.catalog:
-        return None
-    return statistics_of(env.tables.catalog_of(table.name.catalog), table)
 
 
 def _keys(table: Any, env: Environment) -> list[tuple[str, str]]:
@@ -175,7 +169,7 @@ def _describe_column(command: c.DescribeTable, fields: tuple[StructField, ...], 
         )
     rows = [("col_name", found.name), ("data_type", found.type.simple), ("comment", found.comment or "NULL")]
     if command.extended:
-        rows += shown_of(_statistics(table, env), found, env.context.time_zone).items()
+        rows += shown_of(statistics_of(table, env), found, env.context.time_zone).items()
     return rows_of("DESCRIBE", strings("info_name", "info_value"), [[r[i] for r in rows] for i in range(2)])
 
 

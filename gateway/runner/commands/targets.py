@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import pyarrow as pa
 
@@ -21,6 +22,7 @@ from gateway.runner.commands.views import is_view
 from gateway.runner.environment import Environment, Queries
 from gateway.runner.written import INSERTED
 from gateway.sql.read import command_nodes as c
+from gateway.sql.read.commands import parse_statement
 from gateway.sqltypes import StructType
 
 _BY_PATH = ("INSERT", "UPDATE", "DELETE", "MERGE")
@@ -146,6 +148,25 @@ def computed(execution: Execution, emit: Emit) -> Iterator[pa.RecordBatch]:
     emit(Planning(False))
     yield from batches_of(execution, emit)
     emit(Planning(True))
+
+
+def query_of(table: DeltaBoundTable, select: str, where: str = "") -> Any:
+    """The tree of a query of a whole table that a command asks for itself."""
+    name = ".".join(back_quoted((table.name.catalog, table.name.schema, table.name.table)))
+    query = parse_statement(f"{select} FROM {name} {where}")
+    assert isinstance(query, c.Query)
+    return query.tree
+
+
+def only_row(decision: Plan, runner: Queries, emit: Emit) -> list[Any]:
+    """The values of the one row that a query gives."""
+    execution = runner.engine.run(decision.query)
+    try:
+        execution.start()
+        (batch,) = (batch for batch in computed(execution, emit) if batch.num_rows)
+        return [column[0].as_py() for column in batch.columns]
+    finally:
+        execution.close()
 
 
 def stop_if_cancelled(emit: Emit) -> None:

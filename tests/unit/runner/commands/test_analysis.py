@@ -107,6 +107,18 @@ def test_they_go_with_the_table(filled: Session) -> None:
     assert (_of_column(filled, "i", "u"), _of_table(filled, "u")) == (NOTHING, None)
 
 
+def test_a_table_whose_statistics_are_damaged_is_not_half_renamed(filled: Session) -> None:
+    filled.run("ANALYZE TABLE t COMPUTE STATISTICS")
+    (Path(folder_of(filled)).parent / "_objects" / "t.statistics.json").write_text("no JSON")
+    with pytest.raises(ServerError) as caught:
+        filled.run("ALTER TABLE t RENAME TO u")
+    assert caught.value.condition == "CATALOG_FILE_CORRUPT"
+    assert filled.rows("SELECT count(*) FROM t") == [(3,)]
+    filled.run("ANALYZE TABLE t COMPUTE STATISTICS")
+    filled.run("ALTER TABLE t RENAME TO u")
+    assert (_of_table(filled, "u") or "").endswith(" 3 rows")
+
+
 def test_all_tables_of_a_schema(filled: Session) -> None:
     filled.run("CREATE TABLE u AS SELECT id FROM range(10)")
     filled.run("CREATE VIEW v AS SELECT 1 AS x")
@@ -155,6 +167,9 @@ def test_odd_names(session: Session) -> None:
     ("statement", "condition", "sqlstate"),
     [
         ("ANALYZE TABLE nope COMPUTE STATISTICS", "TABLE_OR_VIEW_NOT_FOUND", "42P01"),
+        ("ANALYZE TABLE delta.`/data/t` COMPUTE STATISTICS", "UNSUPPORTED_FEATURE", "0A000"),
+        ("ANALYZE TABLE samples.nyctaxi.trips COMPUTE STATISTICS", "PERMISSION_DENIED", "42501"),
+        ("ANALYZE TABLE information_schema.tables COMPUTE STATISTICS", "PERMISSION_DENIED", "42501"),
         ("ANALYZE TABLES IN nope COMPUTE STATISTICS", "SCHEMA_NOT_FOUND", "42704"),
         ("ANALYZE TABLE v COMPUTE STATISTICS", "UNSUPPORTED_FEATURE.ANALYZE_VIEW", "0A000"),
         ("ANALYZE TABLE tv COMPUTE STATISTICS", "EXPECT_PERMANENT_VIEW_NOT_TEMP", "42809"),
