@@ -43,6 +43,18 @@ def test_what_runs_is_seen_live_and_killed(page: Page, open_server: Server) -> N
     end()
 
 
+def test_what_is_pressed_for_long_is_still_clicked(page: Page, open_server: Server) -> None:
+    end = behind(open_server, LONG)
+    page.until("document.querySelector('.is-running .state.running')")
+    with page.pressed(".is-running .c-text a"):
+        time.sleep(2.5)  # the list would be drawn again and again
+    with page.pressed("button", "Kill"):
+        time.sleep(2.5)
+    page.click("dialog button", "Kill")
+    page.shows("Cancelled")
+    end()
+
+
 def test_hostile_texts_are_shown_and_nothing_else(page: Page, open_server: Server) -> None:
     for text in HOSTILE:
         run(open_server, f"SELECT 1 AS `h {text.replace('`', '``')}`")

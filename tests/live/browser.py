@@ -188,19 +188,40 @@ class Page:
 
     def click(self, selector: str, text: str | None = None, seconds: float = 40.0) -> None:
         """Click in the middle of what a selector (and a text) finds, once it is in sight and nothing covers it."""
+        with self.pressed(selector, text, seconds):
+            pass
+
+    @contextmanager
+    def pressed(self, selector: str, text: str | None = None, seconds: float = 40.0) -> Iterator[None]:
+        """Hold what a selector (and a text) finds; where it has moved away before it was met, look again."""
         wanted = "true" if text is None else f"e.textContent.trim() === {json.dumps(text)}"
         script = f"""(() => {{
-            const e = [...document.querySelectorAll({json.dumps(selector)})].find(e => e.getClientRects().length && {wanted});
+            const all = () => [...document.querySelectorAll({json.dumps(selector)})];
+            const found = () => all().filter(e => e.getClientRects().length && {wanted});
+            const e = found()[0];
             if (!e) return null;
             e.scrollIntoView({{block: "nearest"}});
             const r = e.getBoundingClientRect();
             const at = [r.x + Math.min(r.width, 400) / 2, r.y + r.height / 2];
+            const meets = (one, top) => one.contains(top) || top.contains(one);
             const top = document.elementFromPoint(...at);
-            return top && (e.contains(top) || top.contains(e)) ? at : null;
+            if (!top || !meets(e, top)) return null;
+            window.met = null;
+            addEventListener("mousedown", (press) => {{ window.met = found().some((one) => meets(one, press.target)); }},
+                             {{capture: true, once: true}});
+            return at;
         }})()"""
-        x, y = self.until(script, seconds)
-        for kind in ("mousePressed", "mouseReleased"):
-            self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+        end = time.monotonic() + seconds
+        while True:
+            x, y = self.until(script, seconds)
+            self.call("Input.dispatchMouseEvent", type="mousePressed", x=x, y=y, button="left", clickCount=1)
+            if self.evaluate("window.met"):
+                break
+            self.call("Input.dispatchMouseEvent", type="mouseReleased", x=0, y=0, button="left", clickCount=1)
+            if time.monotonic() > end:
+                raise BrowserError(f"never met: {selector} {text}")
+        yield
+        self.call("Input.dispatchMouseEvent", type="mouseReleased", x=x, y=y, button="left", clickCount=1)
 
     def type(self, text: str) -> None:
         """Put a text where the cursor is."""

@@ -32,6 +32,23 @@ export function fill(element, ...children) {
   return make(element, null, children);
 }
 
+let pressed = false, waiting = [];
+
+function press(event) {
+  pressed = event.buttons > 0;
+  if (!pressed) setTimeout(() => { // the click comes after its release
+    for (const resume of waiting.splice(0)) resume();
+  });
+}
+
+for (const kind of ["pointerdown", "pointermove", "pointerup", "pointercancel"]) addEventListener(kind, press, true);
+addEventListener("blur", () => press({ buttons: 0 }));
+
+// Waits while somebody presses: a click is lost where what was pressed is replaced before it is let go.
+export function released() {
+  return pressed ? new Promise((resume) => { waiting.push(resume); }) : undefined;
+}
+
 export function button(text, action, attributes) {
   return el("button", { type: "button", onclick: action, ...attributes }, text);
 }

@@ -1,6 +1,7 @@
 // What runs now, asked for again and again while somebody looks, and told to whoever wants it.
 
 import { get } from "./api.js";
+import { released } from "./dom.js";
 
 const LOOK_MS = 1000, IDLE_MS = 2500, FAILED_MS = 5000;
 const listeners = new Set();
@@ -14,6 +15,7 @@ async function look() {
   try {
     latest = { ...(await get("now")), at: Date.now() };
     wait = latest.operations.length ? LOOK_MS : IDLE_MS;
+    await released();
     for (const listener of [...listeners]) listener(latest, null);
   } catch (error) {
     for (const listener of [...listeners]) listener(latest, error);

@@ -1,7 +1,7 @@
 // One statement in full.
 
 import { get, segment } from "./api.js";
-import { answerTable, button, copied, el, facts, fill } from "./dom.js";
+import { answerTable, button, copied, el, facts, fill, released } from "./dom.js";
 import { count, duration, oneLine, seen, size, stateOf, wholeMoment } from "./format.js";
 import { highlighted } from "./highlight.js";
 import { watch } from "./live.js";
@@ -144,6 +144,7 @@ export function statementView(place, me, identifier) {
     try {
       const found = await get(`statements/${segment(identifier)}`);
       over = Boolean(found.ended);
+      await released();
       const told = found.ended ? ended(found.ended) : running(found.running);
       const focused = box.contains(document.activeElement) && document.activeElement.textContent;
       fill(box, told);

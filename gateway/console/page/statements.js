@@ -1,7 +1,7 @@
 // What runs and what ran, the newest first.
 
 import { get, post, segment } from "./api.js";
-import { agreed, button, el, fill, notice } from "./dom.js";
+import { agreed, button, el, fill, notice, released } from "./dom.js";
 import { count, duration, moment, oneLine, size, stateOf } from "./format.js";
 import { lookNow, watch } from "./live.js";
 import { Windowed } from "./windowed.js";
@@ -139,6 +139,7 @@ export function statementsView(place, me) {
     try {
       let found = await ask(anew ? (ended.length ? NEWS : PAGE) : 0);
       if (anew && ended.length && reached(found) < 0 && mine === generation) found = await ask(PAGE); // much has ended meanwhile
+      await released();
       if (mine !== generation) return;
       const at = anew ? reached(found) : -1;
       if (at >= 0) ended = [...found.statements, ...ended.slice(at + 1)]; // what was loaded before stays behind the newest
