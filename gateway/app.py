@@ -24,6 +24,7 @@ from gateway import __version__, observability
 from gateway.auth.authenticators import AllowAll, StaticTokens, read_tokens
 from gateway.auth.issued import IssuedTokens
 from gateway.config import Config, ServerSetting, check_pins, normalise_setting, settings_in_force
+from gateway.config.session import DELETION_VECTORS
 from gateway.config.values import DatabaseUrl
 from gateway.engine import spill
 from gateway.engine.base import Handler
@@ -299,6 +300,7 @@ class Gateway:
                 kept_limit=max(_LEAST_KEPT, config.memory_limit // 4),
                 spool_limit=config.spool_limit,
                 told=shown_settings(config),
+                session_settings={} if config.deletion_vectors else {DELETION_VECTORS: "false"},
                 files=files,
             ),
             partial(normalise_setting, spark=config.spark is not None),

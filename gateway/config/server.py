@@ -78,6 +78,7 @@ class Config:
     slots: int
     queue_limit: int
     statement_timeout: float
+    deletion_vectors: bool
     session_idle: float
     operation_idle: float
     spool_limit: int
@@ -221,6 +222,13 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting("queue-limit", _int(0, 1_000_000), "1000", "statements that may wait for a slot", "N"),
     Setting("statement-timeout", _seconds(0), "1h", "longest run of a statement; 0: no limit", "TIME"),
+    Setting(
+        "deletion-vectors",
+        parse_bool,
+        "true",
+        "new tables have deletion vectors, if neither CREATE TABLE nor their session says otherwise",
+        "BOOL",
+    ),
     Setting("session-idle", _seconds(1), "8h", "a session without requests ends after this time", "TIME"),
     Setting("operation-idle", _seconds(1), "20min", "a result that nobody reads is dropped after this time", "TIME"),
     Setting(

@@ -191,7 +191,7 @@ SESSION_SETTINGS: tuple[SessionSetting, ...] = (
     ),
     SessionSetting(
         DELETION_VECTORS,
-        "false",
+        "true",
         _bool,
         "`true`: new tables have deletion vectors, if CREATE TABLE does not say otherwise",
     ),

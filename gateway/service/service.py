@@ -149,6 +149,7 @@ class GatewayService:
             request.schema or self._config.default_schema,
             settings,
             request.client,
+            given=self._config.session_settings,
             for_one=request.for_one,
         )
         session.touched = self._clock()

@@ -40,6 +40,7 @@ class Session:
 
     __slots__ = (
         "_definitions",
+        "_given",
         "_lock",
         "_settings",
         "_views",
@@ -66,6 +67,7 @@ class Session:
         settings: Mapping[str, str],
         client: str = "",
         *,
+        given: Mapping[str, str] | None = None,
         for_one: bool = False,
     ) -> None:
         self.handle = new_handle()
@@ -80,7 +82,8 @@ class Session:
         self.active = 0  # operations that have not ended, with the service's lock held
         self.operations: set[Handle] = set()  # with the service's lock held
         self.held = 0  # see `holdings`, with the service's lock held
-        self._settings: dict[str, str] = dict(settings)
+        self._given = given or {}  # what RESET goes back to
+        self._settings: dict[str, str] = {**self._given, **settings}
         self._views: dict[str, TempView] = {}
         self._definitions: dict[str, Definition] = {}
         self._lock = threading.Lock()
@@ -132,7 +135,7 @@ class Session:
         with self._lock:
             after = changed(self._state(self._settings), changes)
             self.catalog, self.schema = after.catalog, after.schema
-            self._settings, self._views = dict(after.settings), dict(after.views)
+            self._settings, self._views = {**self._given, **after.settings}, dict(after.views)
             self._definitions = dict(after.definitions)
 
 

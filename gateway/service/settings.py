@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -22,6 +23,7 @@ class ServiceConfig:
         results_limit: bytes of memory for answers that are kept for the same statements.
         reserved_slots: beside `slots`, for metadata calls only.
         files: what links to files of volumes are signed with; without it there are none.
+        session_settings: what sessions have set where they do not say otherwise.
         told: the server's settings, for administrators who ask.
         lane: beside both, for statements that would wait, as long as they turn out to be short.
     """
@@ -44,5 +46,6 @@ class ServiceConfig:
     max_statement: int
     slow_statement: float
     told: tuple[ServerSetting, ...] = ()
+    session_settings: Mapping[str, str] = field(default_factory=dict)
     files: FileKey | None = None
     pages: PageLimits = field(default_factory=PageLimits)

@@ -266,6 +266,22 @@ def test_a_killed_worker_is_replaced(tmp_path: Path) -> None:
         assert server.stop() == 0
 
 
+def test_tables_are_made_without_vectors_where_the_operator_says_so(tmp_path: Path) -> None:
+    server = start_server(tmp_path, "--deletion-vectors", "false", "--memory-limit", "512MiB")
+    shown = "SHOW TBLPROPERTIES t ('delta.enableDeletionVectors')"
+    with Client(server.url).open() as client:
+
+        def told() -> str:
+            return str(client.execute(shown).table().column(1)[0].as_py())
+
+        client.execute("CREATE TABLE t (id INT)").table()
+        assert "does not have" in told()
+        client.execute("SET spark.databricks.delta.properties.defaults.enableDeletionVectors = true").table()
+        client.execute("CREATE OR REPLACE TABLE t (id INT)").table()
+        assert told() == "true"
+    assert server.stop() == 0
+
+
 def test_ready_file_and_log(tmp_path: Path) -> None:
     server = start_server(tmp_path, "--log-format", "json")
     try:

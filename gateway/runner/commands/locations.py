@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 
 from gateway.catalog.objects import StoredLocation
+from gateway.delta.creation import told_properties
 from gateway.delta.log import has_log
-from gateway.delta.table import open_snapshot
+from gateway.delta.properties import spelt
+from gateway.delta.table import Snapshot, open_snapshot
 from gateway.engine.base import Emit, Planned
 from gateway.errors import Span, UserError, unsupported
 from gateway.runner.answer import RESULT, Answer
-from gateway.runner.commands.definitions import definition_of
+from gateway.runner.commands.definitions import definition_of, unreserved
 from gateway.runner.environment import Environment
 from gateway.runner.objects import Place, already_exists
 from gateway.sql.read import command_nodes as c
@@ -70,10 +72,14 @@ def _is_empty(folder: str) -> bool:
 
 
 def adopted(command: c.CreateTable, folder: str, place: Place, env: Environment, emit: Emit) -> Answer:
-    """A name for a table that is there. Raises DELTA_CREATE_TABLE_SCHEME_MISMATCH for one that is another than is said."""
+    """A name for a table that is there.
+
+    Raises DELTA_CREATE_TABLE_SCHEME_MISMATCH and …_WITH_DIFFERENT_PROPERTY for one that is another than is said.
+    """
     span = command.name.span
     snapshot = open_snapshot(folder, within=env.tables.paths.roots)
-    if command.properties or command.comment is not None or command.checks or command.keys or command.clustered_by:
+    _check_properties(unreserved(command.properties, command.name), snapshot, span)
+    if command.comment is not None or command.checks or command.keys or command.clustered_by:
         raise unsupported("CREATE TABLE … LOCATION of a table that is there, with more than its columns,", span)
     if command.columns:
         given = definition_of(command, env)
@@ -85,6 +91,20 @@ def adopted(command: c.CreateTable, folder: str, place: Place, env: Environment,
     emit(Planned("CREATE_TABLE", "gateway", "a file of the catalog", RESULT, writes=True, is_query=False))
     keep(place, folder, span)
     return Answer("CREATE_TABLE", is_query=False, announced=True)
+
+
+def _check_properties(given: dict[str, str], snapshot: Snapshot, span: Span | None) -> None:
+    """Properties are those that the table has, with or without what tells of its protocol (Delta's `verifyTableMetadata`)."""
+    said, own = ({spelt(key): value for key, value in of.items()} for of in (given, snapshot.properties))
+    told = told_properties(snapshot)
+    if not said or {key: value for key, value in said.items() if key in own or told.get(key) != value} == own:
+        return
+    sides = ("\n".join(f"{key}={value}" for key, value in sorted(of.items())) for of in (said, own))
+    text = (
+        f"The specified properties do not match the existing properties at file:{snapshot.root}.\n\n"
+        "== Specified ==\n{}\n\n== Existing ==\n{}\n"
+    )
+    raise UserError("DELTA_CREATE_TABLE_WITH_DIFFERENT_PROPERTY", text.format(*sides), span=span)
 
 
 def keep(place: Place, folder: str, span: Span | None) -> None:

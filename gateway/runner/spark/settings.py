@@ -14,6 +14,7 @@ from gateway.config.session import (
     OVERWRITE_MODE,
     PRECISION_LOSS,
     TIMEZONE,
+    default_settings,
     honoured_by_spark,
     is_tuning,
 )
@@ -42,6 +43,7 @@ def settings_of(job: Statement) -> dict[str, str]:
             is_tuning(key) and key.startswith("spark.sql.") and not key.startswith("spark.sql.codegen.")
         ):
             found[key] = value
+    found.setdefault(DELETION_VECTORS, default_settings()[DELETION_VECTORS])
     return found
 
 

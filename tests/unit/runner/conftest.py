@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from gateway.config.session import DELETION_VECTORS
 from gateway.runner import Runner, make_runner
 from tests.unit.runner.session import Session
 
@@ -33,10 +34,12 @@ def runner(tmp_path_factory: pytest.TempPathFactory, samples: Path) -> Runner:
 
 
 @pytest.fixture
-def session(runner: Runner) -> Session:
+def session(runner: Runner, request: pytest.FixtureRequest) -> Session:
     """A new session in a new schema ``shop``, dropped with all that is in it before the next one."""
     one = Session(runner)
     one.run("DROP SCHEMA IF EXISTS shop CASCADE")
     one.run("CREATE SCHEMA shop COMMENT 'things'")
     one.run("USE shop")
+    if request.node.get_closest_marker("rewrites"):
+        one.run(f"SET {DELETION_VECTORS} = false")
     return one

@@ -35,7 +35,7 @@ def count_versions(session: Session) -> int:
 
 def rows_elsewhere(session: Session, table: str = "t") -> list[tuple[Any, ...]]:
     """The rows as another reader of Delta tables sees them."""
-    found = DeltaTable(str(folder_of(session, table))).to_pyarrow_table()
+    found = DeltaTable(str(folder_of(session, table))).scan().read_all()
     return sorted(zip(*(c.to_pylist() for c in found.columns), strict=True), key=repr)
 
 

@@ -76,6 +76,15 @@ def test_changes_are_applied_in_order() -> None:
     assert session.settings() == {}
 
 
+def test_reset_goes_back_to_what_the_server_gives() -> None:
+    session = Session(ME, 1, "main", "default", {"k": "1"}, given={"vectors": "false", "k": "0"})
+    assert session.settings() == {"vectors": "false", "k": "1"}
+    session.apply([SessionChange("set", "vectors", "true"), SessionChange("reset", "k")])
+    assert session.state().settings == {"vectors": "true", "k": "0"}
+    session.apply([SessionChange("reset")])
+    assert session.settings() == {"vectors": "false", "k": "0"}
+
+
 @pytest.mark.parametrize("change", [SessionChange("dance"), SessionChange("put_view")])
 def test_a_broken_change_is_an_error(change: SessionChange) -> None:
     with pytest.raises(ServerError):

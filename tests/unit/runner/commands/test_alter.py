@@ -120,6 +120,7 @@ def test_commits_are_those_of_delta(shop: Session, text: str, operation: str, pa
         assert after[key] == before[key]
 
 
+@pytest.mark.rewrites
 def test_what_is_said_is_told(shop: Session) -> None:
     for text, _, _ in COMMITS:
         shop.run(text)
@@ -152,6 +153,7 @@ def test_rows_of_before_have_no_values_in_new_columns(shop: Session) -> None:
     assert shop.rows(query) == [(1, 2, None, 7), (2, 3, 4, 5)]
 
 
+@pytest.mark.rewrites
 def test_what_is_not_known_is_kept_whether_it_lies_in_commits_or_a_checkpoint(shop: Session) -> None:
     log = folder(shop) / "_delta_log"
     found = actions(shop, 0)
@@ -312,6 +314,7 @@ def test_tables_that_ask_more_of_writers_are_refused(shop: Session, text: str) -
     assert refused(shop, text).condition == "UNSUPPORTED_TABLE_FEATURE"
 
 
+@pytest.mark.rewrites
 def test_constraints_are_logged_as_delta_does(shop: Session) -> None:
     shop.run("ALTER TABLE t ADD CONSTRAINT Pos CHECK (id>0   AND id <  10 /* as they come */)")
     info, metadata, protocol = actions(shop, 1)

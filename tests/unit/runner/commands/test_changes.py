@@ -25,6 +25,7 @@ def table(session: Session) -> Session:
     return session
 
 
+@pytest.mark.rewrites
 def test_a_delete_rewrites_only_the_file_with_the_row(table: Session) -> None:
     result = table.run("DELETE FROM t WHERE id = 2")
     assert (result.rows, result.columns) == ([(1,)], _COUNT)
@@ -81,6 +82,7 @@ def test_nothing_to_change_is_no_commit(table: Session) -> None:
     assert count_versions(table) == before
 
 
+@pytest.mark.rewrites
 def test_an_update_changes_what_its_condition_takes(table: Session) -> None:
     result = table.run("UPDATE t AS x SET x.s = upper(concat(s, x.id)), d = id WHERE id IN (1, 2)")
     assert (result.rows, result.columns) == ([(2,)], _COUNT)
@@ -277,6 +279,7 @@ def test_fields_that_cannot_be_set(nested: Session, assignments: str, condition:
     assert nested.rows("SELECT * FROM t ORDER BY id") == before
 
 
+@pytest.mark.rewrites
 @pytest.mark.parametrize(
     "text",
     [

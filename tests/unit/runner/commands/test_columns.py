@@ -41,6 +41,7 @@ def _fields(session: Session) -> list[dict[str, Any]]:
     return found
 
 
+@pytest.mark.rewrites
 def test_mapping_is_switched_on_under_the_names_that_files_have(session: Session) -> None:
     session.run(TABLE)
     session.run(f"ALTER TABLE t {MAPPED}")

@@ -30,6 +30,7 @@ def _domain(session: Session) -> Any:
     return json.loads(domain["configuration"])["clusteringColumns"]
 
 
+@pytest.mark.rewrites
 def test_defaults_and_generated_columns_are_kept_as_they_are_written(session: Session) -> None:
     session.run(
         "CREATE TABLE t (a INT NOT NULL COMMENT 'k', b STRING DEFAULT  concat('x' ,  'y') COMMENT 'l', "
@@ -105,6 +106,7 @@ def test_defaults_ask_for_their_feature(session: Session) -> None:
     assert session.rows("SELECT * FROM t") == [(1, 3)]
 
 
+@pytest.mark.rewrites
 def test_checks_are_kept_by_their_names(session: Session) -> None:
     session.run("CREATE TABLE t (a INT CHECK (a < 9), b INT, CONSTRAINT Pos CHECK (a > 0) ENFORCED)")
     (metadata,) = _actions(session, "metaData")
@@ -132,6 +134,7 @@ def test_partition_columns_with_types_stand_behind_the_others(session: Session) 
         assert refused(session, f"CREATE TABLE u {text}").condition == condition
 
 
+@pytest.mark.rewrites
 def test_clustered_tables(session: Session) -> None:
     session.run(
         "CREATE TABLE t (`a b` INT, s STRUCT<x: STRING>) CLUSTER BY (`a b`, s.x) "
@@ -264,6 +267,7 @@ def test_replace_table_is_refused(session: Session, statement: str, condition: s
     assert session.rows("SHOW COLUMNS IN t") == [("b",)]
 
 
+@pytest.mark.rewrites
 def test_what_a_table_asks_for_is_told(session: Session) -> None:
     session.run(
         "CREATE TABLE t (a INT NOT NULL, b STRING DEFAULT  concat('x', 'y') COMMENT 'c', g INT GENERATED ALWAYS AS (a + 1), "

@@ -80,7 +80,9 @@ def test_describe_extended(shop: Session) -> None:
         "Type": "MANAGED",
         "Comment": "a table",
         "Provider": "delta",
-        "Table Properties": "[a.b=1,delta.minReaderVersion=1,delta.minWriterVersion=2,k=v]",
+        "Table Properties": "[a.b=1,delta.enableDeletionVectors=true,delta.feature.appendOnly=supported,"
+        "delta.feature.deletionVectors=supported,delta.feature.invariants=supported,delta.minReaderVersion=3,"
+        "delta.minWriterVersion=7,k=v]",
     }
 
 
@@ -147,7 +149,7 @@ def test_a_table_as_json(shop: Session) -> None:
     ]
     assert (found["table_name"], found["catalog_name"], found["namespace"]) == ("typed", "main", [found["schema_name"]])
     assert (found["provider"], found["comment"], found["partition_columns"]) == ("delta", "tab", ["p"])
-    assert found["table_properties"] == {"k": "v"}
+    assert found["table_properties"] == {"delta.enableDeletionVectors": "true", "k": "v"}
     fields = [
         {"name": "x", "type": {"name": "int"}, "nullable": True},
         {"name": "y", "type": {"name": "timestamp_ltz"}, "nullable": True},

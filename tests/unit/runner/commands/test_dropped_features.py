@@ -16,6 +16,7 @@ def _versions(session: Session) -> tuple[str, str]:
     return told["delta.minReaderVersion"], told["delta.minWriterVersion"]
 
 
+@pytest.mark.rewrites
 def test_checks_and_times_are_dropped(session: Session) -> None:
     session.run("CREATE TABLE t (id INT, CONSTRAINT c CHECK (id > 0))")
     session.run("INSERT INTO t VALUES (1)")
@@ -44,6 +45,7 @@ def test_checks_and_times_are_dropped(session: Session) -> None:
     assert session.rows("SELECT * FROM t VERSION AS OF 1") == [(0,)]
 
 
+@pytest.mark.rewrites
 @pytest.mark.parametrize(
     ("feature", "condition"),
     [
@@ -130,6 +132,7 @@ def test_types_that_were_widened_are_written_anew(session: Session) -> None:
     assert rows_elsewhere(session) == [(1, "x"), (5000000000, "y")]
 
 
+@pytest.mark.rewrites
 def test_kinds_of_checkpoints_and_of_checks_are_dropped(session: Session) -> None:
     session.run(
         "CREATE TABLE t (a INT) TBLPROPERTIES ('delta.checkpointPolicy' = 'v2', "
@@ -145,6 +148,7 @@ def test_kinds_of_checkpoints_and_of_checks_are_dropped(session: Session) -> Non
     assert rows_elsewhere(session) == [(1,)]
 
 
+@pytest.mark.rewrites
 def test_rows_are_no_longer_numbered(session: Session) -> None:
     session.run("CREATE TABLE t (a INT) TBLPROPERTIES ('delta.enableRowTracking' = 'true')")
     session.run("INSERT INTO t VALUES (1), (2)")
@@ -186,6 +190,7 @@ def test_a_table_restored_to_where_its_rows_were_no_longer_numbered(session: Ses
 _NAMED = "'delta.columnMapping.mode' = 'name'"
 
 
+@pytest.mark.rewrites
 @pytest.mark.parametrize("more", ["", ", 'delta.enableDeletionVectors' = 'true'"])
 def test_files_get_the_names_of_columns_again(session: Session, more: str) -> None:
     session.run(

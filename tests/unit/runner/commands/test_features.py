@@ -27,6 +27,7 @@ def _actions(session: Session, kind: str, version: int | None = None) -> list[di
     return [action[kind] for action in log.actions(folder, number) if kind in action]
 
 
+@pytest.mark.rewrites
 @pytest.mark.parametrize(
     ("properties", "protocol"),
     [

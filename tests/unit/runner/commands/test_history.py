@@ -40,7 +40,7 @@ def test_history_is_told_newest_first(table: Session) -> None:
         "clusterBy": "[]",
         "description": "c",
         "isManaged": "true",
-        "properties": '{"a":"b"}',
+        "properties": '{"a":"b","delta.enableDeletionVectors":"true"}',
     }
     assert all(row["engineInfo"] == "delta-sql-gateway" for row in by_name)
     assert table.rows("DESC HISTORY main.shop.t LIMIT 1")[0][0] == 2
@@ -66,11 +66,11 @@ def test_detail(table: Session) -> None:
     found = dict(zip((name for name, _, _ in result.columns), row, strict=True))
     assert (found["format"], found["name"], found["description"]) == ("delta", "main.shop.t", "c")
     assert (found["partitionColumns"], found["clusteringColumns"]) == (["p", "d"], [])
-    assert (found["numFiles"], dict(found["properties"])) == (2, {"a": "b"})
-    assert (found["minReaderVersion"], found["minWriterVersion"]) == (1, 2)
-    assert found["tableFeatures"] == ["appendOnly", "invariants"]
+    assert (found["numFiles"], dict(found["properties"])) == (2, {"a": "b", "delta.enableDeletionVectors": "true"})
+    assert (found["minReaderVersion"], found["minWriterVersion"]) == (3, 7)
+    assert found["tableFeatures"] == ["appendOnly", "deletionVectors", "invariants"]
     sizes = [p.stat().st_size for p in Path(found["location"].removeprefix("file:")).rglob("*.parquet")]
-    assert 0 < found["sizeInBytes"] < sum(sizes)  # the file that was replaced is still there
+    assert 0 < found["sizeInBytes"] == sum(sizes)  # what is deleted is marked
     assert found["createdAt"] <= found["lastModified"]
 
 

@@ -6,6 +6,7 @@ import json
 import shutil
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
@@ -34,7 +35,7 @@ def test_an_external_table_is_as_any_other_and_stays_when_it_is_dropped(session:
     assert json.loads(session.rows("DESCRIBE EXTENDED t AS JSON")[0][0])["type"] == "EXTERNAL"
     kinds = "SELECT table_type FROM information_schema.tables WHERE table_schema = 'shop'"
     assert session.rows(kinds) == [("EXTERNAL",)]
-    assert DeltaTable(str(place)).to_pyarrow_table().num_rows == 2
+    assert DeltaTable(str(place)).scan().read_all().num_rows == 2
     assert DeltaTable(str(place)).history()[-1]["operationParameters"]["isManaged"] == "false"
     session.run("ALTER TABLE t RENAME TO u")
     assert [row[0] for row in session.rows("SELECT id FROM u ORDER BY id")] == [2, 3]
@@ -71,6 +72,13 @@ def test_what_is_there_gets_a_name_if_it_is_what_the_statement_says(session: Ses
     ):
         text = f"CREATE TABLE other {columns} LOCATION '{place}'"
         assert refused(session, text).condition == "DELTA_CREATE_TABLE_SCHEME_MISMATCH"
+    session.run("ALTER TABLE t SET TBLPROPERTIES ('k' = 'v')")
+    pairs = [pair for pair in session.rows("SHOW TBLPROPERTIES t") if pair[0] != "k"]
+    told = ", ".join(f"'{key}' = '{value}'" for key, value in pairs)
+    session.run(f"CREATE TABLE told LOCATION '{place}' TBLPROPERTIES ('k' = 'v', {told})")
+    for properties in ("'k' = 'w'", told, f"'k' = 'v', {told}, 'more' = 'x'", "'delta.appendOnly' = 'true'"):
+        text = f"CREATE TABLE other LOCATION '{place}' TBLPROPERTIES ({properties})"
+        assert refused(session, text).condition == "DELTA_CREATE_TABLE_WITH_DIFFERENT_PROPERTY"
     text = f"CREATE TABLE other LOCATION '{place}' AS SELECT 1 AS a"
     assert refused(session, text).condition == "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION"
     assert refused(session, f"CREATE TABLE t LOCATION '{place}'").condition == "TABLE_OR_VIEW_ALREADY_EXISTS"
@@ -165,7 +173,7 @@ def test_rows_of_a_table_are_changed_by_its_path(session: Session, place: Path) 
     session.run(f"INSERT INTO {name} REPLACE WHERE id > 10 SELECT 11, 'r'")
     assert session.rows("SELECT count(*) FROM t") == [(4,)]
     session.run(f"INSERT OVERWRITE {name} VALUES (5, 'only')")
-    assert DeltaTable(str(place)).to_pyarrow_table().to_pylist() == [{"id": 5, "s": "only"}]
+    assert pa.table(DeltaTable(str(place)).scan()).to_pylist() == [{"id": 5, "s": "only"}]
     error = refused(session, f"INSERT INTO {name} VALUES (0, 'z')")
     assert error.condition == "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES"
     assert refused(session, f"INSERT INTO {name} VALUES (1)").condition == "DELTA_INSERT_COLUMN_ARITY_MISMATCH"

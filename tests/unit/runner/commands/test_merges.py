@@ -93,6 +93,7 @@ def test_each_row_goes_to_the_first_clause_that_takes_it(
     assert sorted(rows_here_and_there(merging), key=repr) == sorted(rows, key=repr)
 
 
+@pytest.mark.rewrites
 def test_only_files_with_changed_rows_are_written_anew(merging: Session) -> None:
     merging.run(f"{_ON} WHEN MATCHED AND s.id = 3 THEN UPDATE SET v = s.v WHEN NOT MATCHED AND s.id = 4 THEN INSERT *")
     actions = newest_commit(merging)

@@ -74,6 +74,7 @@ def test_rows_take_the_place_of_others(shop: Session, text: str, rows: list[tupl
     assert len(history.rows) == before + (inserted > 0)  # one commit, or none where there is nothing to say
 
 
+@pytest.mark.rewrites
 def test_the_log_tells_what_was_done(shop: Session) -> None:
     shop.run(f"INSERT INTO TABLE t AS x REPLACE ON (x.id = s.id) {SOURCE} AS s")
     last = shop.rows("DESCRIBE HISTORY t LIMIT 1")[0]

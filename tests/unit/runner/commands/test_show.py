@@ -48,7 +48,14 @@ TABLES = [("database", "string", False), ("tableName", "string", False), ("isTem
         (
             "SHOW TBLPROPERTIES t",
             SET,
-            [("a.b", "1"), ("delta.minReaderVersion", "1"), ("delta.minWriterVersion", "2"), ("k", "v")],
+            [
+                ("a.b", "1"),
+                ("delta.enableDeletionVectors", "true"),
+                *((f"delta.feature.{name}", "supported") for name in ("appendOnly", "deletionVectors", "invariants")),
+                ("delta.minReaderVersion", "3"),
+                ("delta.minWriterVersion", "7"),
+                ("k", "v"),
+            ],
         ),
         ("SHOW TBLPROPERTIES t ('k')", SET, [("k", "v")]),
         ("SHOW TBLPROPERTIES t (a.b)", SET, [("a.b", "1")]),

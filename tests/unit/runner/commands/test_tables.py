@@ -296,6 +296,7 @@ def test_a_statement_reads_one_version(session: Session) -> None:
     assert session.rows("SELECT count(*), sum(a) FROM t") == [(6, 15)]
 
 
+@pytest.mark.rewrites
 def test_tables_are_made_with_features_that_ask_nothing_of_writers(session: Session) -> None:
     """As SQLAlchemy makes all of its tables."""
     session.run(

@@ -179,23 +179,23 @@ def test_many_rows(session: Session, count: int) -> None:
     assert session.rows(f"SELECT count(*), count_if(id * 7 % 300000 < {count}) FROM t") == [(300_000 - count, 0)]
 
 
-def test_a_setting_has_new_tables_made_with_vectors(session: Session) -> None:
+def test_new_tables_have_vectors_where_nobody_says_otherwise(session: Session) -> None:
     key = "spark.databricks.delta.properties.defaults.enableDeletionVectors"
 
     def has_them(statement: str) -> bool:
         session.run(statement)
         return ("delta.enableDeletionVectors", "true") in session.rows("SHOW TBLPROPERTIES n")
 
-    assert not has_them("CREATE TABLE n (id INT)")
-    session.run(f"SET {key} = TRUE")
-    assert has_them("CREATE OR REPLACE TABLE n (id INT)")
+    assert has_them("CREATE TABLE n (id INT)")
     assert not has_them("CREATE OR REPLACE TABLE n (id INT) TBLPROPERTIES ('DELTA.enableDeletionVectors' = 'false')")
     assert has_them("CREATE OR REPLACE TABLE n AS SELECT id FROM range(10)")
     session.run("DELETE FROM n WHERE id = 3")
     assert session.rows("SELECT count(*), sum(id) FROM n") == [(9, 42)]
-    session.run(f"RESET {key}")
+    session.run(f"SET {key} = FALSE")
     session.run("DROP TABLE n")
     assert not has_them("CREATE TABLE n (id INT)")
+    session.run(f"RESET {key}")
+    assert has_them("CREATE OR REPLACE TABLE n (id INT)")
     with pytest.raises(UserError) as caught:
         session.run(f"SET {key} = maybe")
     assert caught.value.condition == "INVALID_CONF_VALUE.REQUIREMENT"
