@@ -2,7 +2,8 @@
 
 That pays where few rows are left, and costs a second pass over the selection where many are (a third of the time of a scan
 that reads little else). How many are left nobody knows beforehand; what tells: a value that a column must have, and a join
-with rows that were picked so, whose keys then pick from the others. With many other columns it always pays.
+with rows that were picked so, whose keys then pick from the others. With many other columns it always pays; rows that only
+others pick from, by several conditions of their own too, are not worth it for one or two columns more.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from gateway.sql.typed.walk import expressions_of, inputs_of, nodes
 
 _FEW_ROWS = 20  # one value is no small part of so few
 _MANY_COLUMNS = 5
+_FEW_COLUMNS = 2
+_SEVERAL_CONDITIONS = 2
 _BOTH_SIDES = ("inner", "cross", "semi")
 
 
@@ -34,14 +37,17 @@ class LateColumns:
 
     def __init__(self, rel: Rel, hints: Hints) -> None:
         self._hints = hints
-        self._late: set[int] = set()
+        self._late: dict[int, bool] = {}  # whether one value of its own picks from it
         self._ctes: set[int] = set()
         self._settle(self._leaves(rel))
 
     def reads_late(self, scan: b.Scan, columns: int) -> bool:
         """Whether a scan does of which so many columns are read."""
         conditions = self._hints.conditions.get(id(scan), 0)
-        return id(scan) in self._late or (conditions > 0 and columns - conditions >= _MANY_COLUMNS)
+        others = columns - conditions
+        if id(scan) in self._late:
+            return self._late[id(scan)] or conditions < _SEVERAL_CONDITIONS or others > _FEW_COLUMNS
+        return conditions > 0 and others >= _MANY_COLUMNS
 
     def _leaves(self, rel: Rel) -> list[_Leaf]:
         """The scans whose rows meet in `rel`; those below it that meet only among themselves are settled."""
@@ -92,7 +98,7 @@ class LateColumns:
         alone = len(leaves) == 1
         for leaf in leaves:
             if leaf.scan is not None and (picked > leaf.picked or leaf.pinned or (leaf.picked and alone)):
-                self._late.add(id(leaf.scan))
+                self._late[id(leaf.scan)] = leaf.pinned
 
 
 def _is_tiny(scan: b.Scan) -> bool:

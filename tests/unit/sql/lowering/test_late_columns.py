@@ -47,6 +47,15 @@ CASES: list[tuple[str, list[str]]] = [
     ("SELECT * FROM sales", []),
     # joined with what is picked
     ("SELECT sum(price) FROM sales JOIN shops USING (shop) WHERE town = 's1'", ["sales", "shops"]),
+    ("SELECT sum(price) FROM sales JOIN shops USING (shop) WHERE town = 's1' AND day > 1 AND tax < 3", ["shops"]),
+    (
+        "SELECT sum(price) FROM sales JOIN shops USING (shop) WHERE town = 's1' AND day > 1 AND tax = 3",
+        ["sales", "shops"],
+    ),
+    (
+        "SELECT sum(price + w) FROM sales JOIN shops USING (shop) WHERE town = 's1' AND day > 1 AND tax < 3",
+        ["sales", "shops"],
+    ),
     ("SELECT sum(price) FROM sales JOIN shops USING (shop)", []),
     ("SELECT sum(price) FROM sales JOIN shops USING (shop) WHERE size > 1", []),
     ("SELECT sum(price) FROM sales, regions WHERE sales.shop = regions.shop AND region = 'r1'", ["regions"]),
