@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from gateway.catalog.information import SCHEMA as INFORMATION_SCHEMA
 from gateway.catalog.information import SYSTEM
 from gateway.config.session import ENGINE
+from gateway.delta.scan import ScanPlan
 from gateway.engine.base import Handover, Query, Source
 from gateway.errors import UnsupportedError, UserError
 from gateway.sql.compile import Compiled
@@ -180,6 +181,8 @@ def plan(compiled: Compiled) -> Plan:
             late = late or compiled.late_columns()
             if not late.reads_late(use.scan, len(use.sources)):
                 scan = scan.at_once()
+        if compiled.may_raise and isinstance(scan, ScanPlan):
+            scan = scan.apart()
         sources[name] = scan
         floats = floats or (scan.reads_floats and compares_floats)
         facts.append(

@@ -76,6 +76,11 @@ class HeldScan:
         """Memory stays as it is."""
         return True
 
+    @property
+    def numbered(self) -> bool:
+        """See `engine.base.Source`."""
+        return False
+
     def one_by_one(self) -> HeldScan:
         """Nothing to be opened."""
         return self

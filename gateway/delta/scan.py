@@ -1,9 +1,9 @@
 """How a statement reads a table: which files, which reader, and its registration with DataFusion.
 
 `native` is DataFusion's Parquet scan over exactly the kept files, `dataset` our own reader (`delta/dataset.py`) for what
-DataFusion would misread: deletion vectors, field ids, columns whose case differs in files, renamed nested fields, file names
-without ``.parquet``, partitioned tables with very many distinct partition values. `mixed` reads files with deletion vectors
-by the one and the others by the other.
+DataFusion would misread: field ids, columns whose case differs in files, renamed nested fields, file names without
+``.parquet``, partitioned tables with very many distinct partition values. A file with a deletion vector is a scan of its own,
+whose rows are asked for by their numbers; `mixed` reads those beyond `_MAX_MARKED` by our own reader.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import stat
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -40,6 +40,7 @@ from gateway.worker_jobs import Witness, marker_of
 NATIVE, DATASET, MIXED, EMPTY = "native", "dataset", "mixed", "empty"
 _MAX_PARTITION_GROUPS = 64
 _MAX_NATIVE_FILES = 4000
+_MAX_MARKED = 64  # each is a part of the plan
 # A Limit is the one node that no filter is pushed through: the engine evaluates filters itself, with its own semantics.
 _BARRIER = 2**63 - 1
 _FEW_FILES, _FOOTER_READERS = 8, 4
@@ -69,6 +70,7 @@ class ScanPlan:
     _pruning: bool = True
     _views: bool = True  # texts as views
     _late: bool = True  # columns are read only of rows that conditions leave
+    _apart: bool = False  # no condition is asked of rows that are deleted
     _watches: list[Watch] = field(default_factory=list, repr=False, compare=False)  # of the last registration
 
     @cached_property
@@ -87,6 +89,10 @@ class ScanPlan:
         """The same with all columns read before a condition is looked at."""
         return replace(self, _late=False)
 
+    def apart(self) -> ScanPlan:
+        """The same with deleted rows gone before a condition is looked at: for conditions that may fail."""
+        return replace(self, _apart=True)
+
     def verify(self) -> bool:
         """See `engine.base.Source`.
 
@@ -102,6 +108,11 @@ class ScanPlan:
     def one_by_one(self) -> ScanPlan:
         """See `engine.base.Source`: our own reader opens each file, and fails where it is not there."""
         return self if self.reader == EMPTY else replace(self, reader=DATASET)
+
+    @property
+    def numbered(self) -> bool:
+        """See `engine.base.Source`."""
+        return self.reader in (NATIVE, MIXED) and any(f.live is not None for f in self._files)
 
     @cached_property
     def _files(self) -> list[DataFile]:
@@ -144,23 +155,37 @@ class ScanPlan:
 
     def _native(self, ctx: Any) -> datafusion.DataFrame:
         frames = []
-        deleted = [f for group in self._groups for f in group.files if f.live is not None]
+        marked = 0
+        left = []
         for group in self._groups:
             whole = tuple(f for f in group.files if f.live is None)
             if whole:
                 frames.append(self._native_group(ctx, _Group(whole, group.constants)))
-        if deleted:
-            frames.append(self._dataset(ctx, deleted))
+            for file in group.files:
+                if file.live is None:
+                    continue
+                marked += 1
+                if marked > _MAX_MARKED:
+                    left.append(file)
+                else:
+                    frames.append(self._native_group(ctx, _Group((file,), group.constants), file.live))
+        if left:
+            frames.append(self._dataset(ctx, left))
         # Balanced, so that many groups do not make a deep plan.
         while len(frames) > 1:
             pairs = [a.union(b) for a, b in zip(frames[::2], frames[1::2], strict=False)]
             frames = pairs + ([frames[-1]] if len(frames) % 2 else [])
         return frames[0]
 
-    def _native_group(self, ctx: Any, group: _Group) -> datafusion.DataFrame:
+    def _native_group(self, ctx: Any, group: _Group, live: pruning.Mask | None = None) -> datafusion.DataFrame:
         stored = [c for c in self._columns if c.name not in group.constants]
         schema = pa.schema([pa.field(c.physical, self._read(c)) for c in stored])
-        frame = plan_message.read_files(ctx, [f.path for f in group.files], schema, self._pruning, late=self._late)
+        late = (
+            self._late or live is not None
+        )  # else what numbers the rows would stand above a condition, and know nothing
+        frame = plan_message.read_files(ctx, [f.path for f in group.files], schema, self._pruning, late=late)
+        if live is not None:
+            frame = _living(frame, [c.physical for c in stored], live, group.files[0].path, self._apart)
         if not group.constants and all(c.name == c.physical and not _is_char(c.type) for c in stored):
             return frame
         out = []
@@ -188,6 +213,35 @@ class _Group:
 def one_group(files: Sequence[DataFile]) -> tuple[_Group, ...]:
     """Files that are read by our own reader, each with its own values."""
     return (_Group(tuple(files), {}),) if files else ()
+
+
+def _living(
+    frame: datafusion.DataFrame, names: Sequence[str], live: pruning.Mask, path: str, apart: bool
+) -> datafusion.DataFrame:
+    """The rows of a scan of one file that are not deleted; with `apart` no condition is asked before."""
+    columns = [datafusion.col(_quoted(name)) for name in names]
+    number = max(names, key=len) + "#"  # longer than any of them
+    numbered = frame.select(*columns, functions.file_row_index().alias(number))
+    alive = numbered.filter(_is_live(live, path)(datafusion.col(_quoted(number)))).select(*columns)
+    return alive.limit(_BARRIER) if apart else alive
+
+
+def _is_live(live: pruning.Mask, path: str) -> Callable[[datafusion.Expr], datafusion.Expr]:
+    """A function of row numbers in a file; rows behind the mask's end are alive."""
+
+    def alive(numbers: pa.Array) -> pa.Array:
+        at = numbers.to_numpy(zero_copy_only=False)
+        inside = at < len(live)
+        return pa.array(np.where(inside, live[np.where(inside, at, 0)], True))
+
+    found: Callable[[datafusion.Expr], datafusion.Expr] = datafusion.udf(
+        alive,
+        [pa.int64()],
+        pa.bool_(),
+        "volatile",  # so that it stays above what numbers the rows, which only a scan can
+        f"is_live {path}",
+    )
+    return found
 
 
 def _is_char(data_type: t.DataType) -> bool:
@@ -366,8 +420,6 @@ def _reader(
     if not kept:
         return EMPTY, "no file can hold a matching row"
     with_vectors = sum(i in files.deleted for i in kept) if files.deleted else 0
-    if with_vectors == len(kept):
-        return DATASET, "deletion vectors"
     if any(c.physical == POSITION for c in wanted):
         return DATASET, "rows are counted"
     if snapshot.mapping == "id":
@@ -392,7 +444,8 @@ def _reader(
     if problem:
         return DATASET, problem
     if with_vectors:
-        return MIXED, f"deletion vectors on {with_vectors} of {len(kept)} files"
+        reader = NATIVE if with_vectors <= _MAX_MARKED else MIXED
+        return reader, f"Parquet files, deletion vectors on {with_vectors} of {len(kept)}"
     return NATIVE, "plain Parquet files"
 
 
@@ -409,7 +462,10 @@ def _file_problem(
     once as long as it is the same file.
     """
     paths = [snapshot.files.paths[i] for i in kept]
-    for names in _facts(snapshot, paths, seen):
+    deleted = snapshot.files.deleted
+    for at, names in zip(kept, _facts(snapshot, paths, seen), strict=True):
+        if at in deleted and len(deleted[at]) > names[ROWS]:
+            return "a deletion vector is longer than its file"
         for column in stored:
             # Where floats are compared, the engine is told of no statistics.
             if not floats_compared and column.physical in names.get(ONE_VALUE, ()):
@@ -444,7 +500,8 @@ def _names_in(path: str, within: Within) -> NameTree:
         with opened_parquet(path, within) as file:
             counts = Counter(name.casefold() for name in file.schema_arrow.names)
             twice = {name for name, count in counts.items() if count > 1}
-            return {**_tree(file.schema_arrow), ONE_VALUE: one_valued(file.metadata), TWICE: twice}
+            facts = {ONE_VALUE: one_valued(file.metadata), TWICE: twice, ROWS: file.metadata.num_rows}
+            return {**_tree(file.schema_arrow), **facts}
     except (pa.ArrowException, OSError) as error:
         raise unreadable_file(path, error) from error
 
@@ -453,6 +510,8 @@ def _names_in(path: str, within: Within) -> NameTree:
 ONE_VALUE = "\0one value"
 #: Where those that are there in several spellings stand, without case.
 TWICE = "\0twice"
+#: Where their number of rows stands.
+ROWS = "\0rows"
 
 
 def unreadable_file(path: str, error: Exception) -> ServerError:

@@ -240,6 +240,10 @@ class Source(Protocol):
     def one_by_one(self) -> Source:
         """The same, read so that what is not there is an error: for a plan that `verify` did not find proved."""
 
+    @property
+    def numbered(self) -> bool:
+        """Whether rows are asked for by their numbers in a file, which the engine knows only where a scan itself gives them."""
+
     def plain(self) -> Source:
         """The same with texts as plain arrays, not as views, which keep more alive than they show."""
 

@@ -25,9 +25,9 @@ from gateway.engine.functions import IMPLEMENTATIONS, Kernel, guarded, load, row
 from gateway.engine.functions.moving import moving
 from gateway.engine.known import KnownExecution
 from gateway.engine.measures import Operator, operators
+from gateway.engine.shapes import check_schema, conformed, without_views
 from gateway.errors import GatewayError, ResourceError, ServerError, UnsupportedError, UserError, disk_full
 from gateway.instants import BEYOND_CLOCK
-from gateway.sqltypes import StructType
 
 Made = TypeVar("Made")
 
@@ -57,6 +57,9 @@ _SETTINGS = {
     # The rule that moves the fields of structs to the scans loses names below the keys of joins.
     "datafusion.optimizer.enable_leaf_expression_pushdown": "false",
 }
+
+# Stands in a plan where numbers of rows are wanted above a condition that no scan has taken: nobody can give them there.
+_NO_NUMBER = "file_row_index()"
 
 # Takes keys of a sort for determined by those before them where what was unique is repeated by a join.
 _LEFT_OUT = ("eliminate_duplicated_expr",)
@@ -262,6 +265,7 @@ class DataFusionExecution:
         self.query = query
         self._ctx: datafusion.SessionContext | None = None
         self._names: list[str] = []
+        self._sources: Mapping[str, Source] = {}  # as they are read
         self._started: Any = None
         self._frame: Any = None
         self.spilled_bytes = 0
@@ -296,20 +300,30 @@ class DataFusionExecution:
         if self.query.first and self._ctx is not None:
             self._ctx.sql_with_options(self.query.first, _READ_ONLY).collect()
         stream = self._frame.execute_stream()
-        verified = [source.verify() for source in self.query.sources.values()]  # each of them, whatever the others say
+        verified = [source.verify() for source in self._sources.values()]  # each of them, whatever the others say
         if not all(verified):
-            sources = {name: source.one_by_one() for name, source in self.query.sources.items()}
+            sources = {name: source.one_by_one() for name, source in self._sources.items()}
             self._frame = self.plan(economy, sources)
             stream = self._frame.execute_stream()
         return stream
 
     def plan(self, economy: Economy, sources: Mapping[str, Source] | None = None) -> Any:
         """The DataFrame over the query's sources or others; checks its schema against the query's."""
-        query = self.query
+        if sources is not None:
+            return self._planned(economy, sources)
+        frame = self._planned(economy, self.query.sources)
+        numbered = {name for name, source in self.query.sources.items() if source.numbered}
+        if numbered and _NO_NUMBER in frame.execution_plan().display_indent():
+            own = {name: s.one_by_one() if name in numbered else s for name, s in self.query.sources.items()}
+            return self._planned(economy, own)
+        return frame
+
+    def _planned(self, economy: Economy, sources: Mapping[str, Source]) -> Any:
+        query, self._sources = self.query, sources
         ctx = self.engine.context(not query.reads_floats, query.small, economy, query.filters_ahead)
         self._ctx = ctx
         views = self.query.views and economy is Economy.NONE
-        for name, source in (sources or self.query.sources).items():
+        for name, source in sources.items():
             self.engine.register(self, ctx, name, source if views else source.plain())
             self._names.append(name)
         for name, spec in self.query.udfs.items():
@@ -317,7 +331,7 @@ class DataFusionExecution:
         frame = ctx.sql_with_options(self.query.text, _READ_ONLY)
         schema = frame.schema()
         check_schema(schema, self.query.schema)
-        return _without_views(frame, schema)
+        return without_views(frame, schema)
 
     def batches(self) -> Generator[pa.RecordBatch, None, None]:
         """Record batches with the query's columns; errors as GatewayError, also in the middle."""
@@ -393,17 +407,6 @@ class DataFusionExecution:
         self._names.clear()
 
 
-_PLAIN = {pa.string_view(): pa.string()}
-
-
-def _without_views(frame: Any, schema: pa.Schema) -> Any:
-    """The DataFrame with its texts as plain arrays: the one place where what was read as views leaves the engine."""
-    if _PLAIN.keys().isdisjoint(schema.types):
-        return frame
-    columns = [(datafusion.col(f'"{f.name}"'), _PLAIN.get(f.type), f.name) for f in schema]
-    return frame.select(*[c if plain is None else c.cast(plain).alias(name) for c, plain, name in columns])
-
-
 def _is_failure(error: BaseException) -> bool:
     """Whether the statement has failed, rather than been stopped; panics of Rust are no `Exception`."""
     return isinstance(error, Exception) or type(error).__name__ == "PanicException"
@@ -418,61 +421,6 @@ class _OnceMore(Exception):  # noqa: N818 - a signal, not an error
 
 
 _READ_ONLY = datafusion.SQLOptions().with_allow_ddl(False).with_allow_dml(False).with_allow_statements(False)
-
-
-def check_schema(found: pa.Schema, wanted: StructType) -> None:
-    """INTERNAL_ERROR unless the engine's types are exactly the expected ones; a mismatch is never a result."""
-    types = [f.type.arrow() for f in wanted.fields]
-    if len(found) != len(types) or not all(same_type(f.type, t) for f, t in zip(found, types, strict=True)):
-        expected = ", ".join(str(t) for t in types)
-        got = ", ".join(str(f.type) for f in found)
-        raise ServerError(
-            "INTERNAL_ERROR",
-            f"The engine's result has the types ({got}) where ({expected}) were expected. The statement was not run.",
-        )
-
-
-def same_type(found: pa.DataType, wanted: pa.DataType) -> bool:
-    """Equal but for names and nullability of nested fields; views, which none of those is, count as their plain type."""
-    if pa.types.is_nested(wanted):
-        return (
-            found.id == wanted.id
-            and found.num_fields == wanted.num_fields
-            and all(same_type(found.field(i).type, wanted.field(i).type) for i in range(wanted.num_fields))
-        )
-    return bool(_PLAIN.get(found, found) == wanted)
-
-
-def conformed(batch: pa.RecordBatch, target: pa.Schema) -> pa.RecordBatch:
-    """The batch under the target's names and types (equal layout: nothing is copied)."""
-    arrays = []
-    for column, field in zip(batch.columns, target, strict=True):
-        arrays.append(column if column.type == field.type else relabelled(column, field.type))
-    return pa.RecordBatch.from_arrays(arrays, schema=target)
-
-
-def relabelled(array: pa.Array, target: pa.DataType) -> pa.Array:
-    """The same buffers under `target`, which differs in names or nullability of nested fields only."""
-    if array.type == target or not pa.types.is_nested(target):
-        return array
-    if array.offset:
-        array = pa.concat_arrays([array])
-        if array.offset:
-            array = array.take(pa.array(range(len(array))))
-    if pa.types.is_struct(target):
-        children = [relabelled(array.field(i), target.field(i).type) for i in range(target.num_fields)]
-        mask = array.is_null() if array.null_count else None
-        return pa.StructArray.from_arrays(children, fields=list(target), mask=mask)
-    if pa.types.is_map(target):
-        entries = array.keys, array.items
-        keys = relabelled(entries[0], target.key_type)
-        items = relabelled(entries[1], target.item_type)
-        return pa.MapArray.from_arrays(
-            array.offsets, keys, items, target, mask=array.is_null() if array.null_count else None
-        )
-    values = relabelled(array.values, target.value_type)
-    mask = array.is_null() if array.null_count else None
-    return pa.ListArray.from_arrays(array.offsets, values, target, mask=mask)
 
 
 _ZERO = "Division by zero. Use `try_divide` to tolerate divisor being 0 and return NULL instead."

@@ -84,7 +84,7 @@ def operators(plan: Any, depth: int = 0) -> Iterator[Operator]:
         sums.get("output_bytes", 0),
         sums.get("spilled_bytes", 0),
         sums.get("bytes_scanned", 0),
-        round(sum(float(number) * _UNITS[unit] for number, unit in _MEMORY.findall(shown))),
+        _memory(shown),
         sums.get("pushdown_rows_pruned", 0),
         _pruned(shown),
     )
@@ -92,9 +92,14 @@ def operators(plan: Any, depth: int = 0) -> Iterator[Operator]:
         yield from operators(child, depth + 1)
 
 
+def _memory(shown: str) -> int:
+    found = _MEMORY.findall(shown) if "mem_used" in shown else ()  # the look through is what takes long
+    return round(sum(float(number) * _UNITS[unit] for number, unit in found))
+
+
 def _pruned(shown: str) -> tuple[tuple[str, int, int], ...]:
     found: dict[str, tuple[int, int]] = {}
-    for name, total, matched in _PRUNED_TEXT.findall(shown):
+    for name, total, matched in _PRUNED_TEXT.findall(shown) if " total → " in shown else ():
         before = found.get(name, (0, 0))
         found[name] = (before[0] + int(total) - int(matched), before[1] + int(total))
     return tuple((_PRUNED[name], *counts) for name, counts in found.items() if counts[1])

@@ -21,6 +21,7 @@ from tests.live.gateway import Server
 
 QUESTIONS = ("SELECT count(*) AS n FROM hollow", "SELECT sum(id) AS n FROM hollow")
 VECTORS, WIDENING = "delta.enableDeletionVectors = true", "delta.enableTypeWidening = true"
+NONE = "delta.enableDeletionVectors = false"
 PLAIN = {"minReaderVersion": 1, "minWriterVersion": 2}
 FAR = (100, 200, 2**20, 2**31 - 1, 2**32, 2**36, 2**40, 2**62)
 
@@ -84,7 +85,7 @@ def test_rows_in_no_order_are_told(client: Client, folder: Path, properties: str
         assert "DELTA_LOG_CORRUPT" in str(outcome(client, text))
 
 
-@pytest.mark.parametrize("properties", ["", WIDENING], ids=["plain", "widened"])
+@pytest.mark.parametrize("properties", [NONE, f"{NONE}, {WIDENING}"], ids=["plain", "widened"])
 @pytest.mark.parametrize("kind", ["file", "path", "inline", "far"])
 def test_a_table_without_vectors_has_none(
     client: Client, folder: Path, tmp_path: Path, properties: str, kind: str

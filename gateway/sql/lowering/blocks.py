@@ -33,6 +33,11 @@ class ArraySource:
         """Nothing can change."""
         return True
 
+    @property
+    def numbered(self) -> bool:
+        """See `engine.base.Source`."""
+        return False
+
     def one_by_one(self) -> ArraySource:
         """There is no file."""
         return self

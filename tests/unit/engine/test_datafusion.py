@@ -27,6 +27,10 @@ class Number:
     def verify(self) -> bool:
         return True
 
+    @property
+    def numbered(self) -> bool:
+        return False
+
     def one_by_one(self) -> Source:
         return self
 
