@@ -118,7 +118,9 @@ def _verify(arguments: argparse.Namespace, config: Config, say: Say) -> Report:
     if arguments.rows < 0:
         raise ConfigError("rows", "is negative")
     _check_warehouse(config)
-    catalogs = {"main": LocalCatalog("main", str(config.warehouse), read_only=True)}
+    catalogs = {
+        "main": LocalCatalog("main", str(config.warehouse), read_only=True, others=tuple(map(str, config.allow_path)))
+    }
     text = sys.stdin.read() if arguments.query == "-" else arguments.query
     if "samples" in text.lower():
         catalogs["samples"] = open_samples(str(config.state / "samples"))
@@ -176,7 +178,7 @@ def _ingest(arguments: argparse.Namespace, config: Config, say: Say) -> Report:
         if getattr(arguments, name):
             raise ConfigError(name.replace("_", "-"), "has an effect only with --jdbc")
     *sources, table = arguments.places
-    place = locate(config.warehouse, table)
+    place = locate(config.warehouse, table, config.allow_path)
     options = dict(_option(text) for text in arguments.option)
     if arguments.no_header:
         options["header"] = "false"
@@ -261,7 +263,7 @@ def _maintain(arguments: argparse.Namespace, config: Config, say: Say) -> Report
     by = tuple(part.strip() for part in (getattr(arguments, "by", None) or "").split(",") if part.strip())
     task = Task(arguments.action, by=by, **given)
     _check_warehouse(config)
-    places = [locate(config.warehouse, name) for name in arguments.tables]
+    places = [locate(config.warehouse, name, config.allow_path) for name in arguments.tables]
     check(task, places, config.spark)
     with spark_session(config, say) as spark:
         return maintain(spark, task, places, config.warehouse, say, dry_run=arguments.dry_run)

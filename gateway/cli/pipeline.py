@@ -19,6 +19,7 @@ from gateway.cli.settings import settings_flags
 from gateway.config import Config, load_config
 from gateway.engine.spark.errors import tells_full_disk
 from gateway.errors import ConfigError, GatewayError, is_disk_full
+from gateway.observability import printable
 from gateway.pipelines import expectations, history, lock, starter
 from gateway.pipelines.history import Run
 from gateway.pipelines.project import load
@@ -51,7 +52,7 @@ def _validate(arguments: argparse.Namespace) -> int:
     project = load(Path(arguments.folder))
     checked = validate(project, *_settings(arguments))
     for warning in checked.warnings:
-        print(f"warning: {warning}", file=sys.stderr)
+        print(f"warning: {printable(warning)}", file=sys.stderr)
     for dataset in checked.definitions.ordered():
         print(f"{dataset.label}: {dataset.kind}")
     for table, wanted in checked.expectations:
@@ -100,7 +101,7 @@ def _status(arguments: argparse.Namespace) -> int:
         return OK
     shown = [(r["run_id"], r["state"], _when(r["started"]), _when(r["ended"]), r["message"]) for r in runs]
     _table([("run", _TEXT), ("state", _TEXT), ("started", _TEXT), ("ended", _TEXT), ("message", _TEXT)], shown)
-    print(f"\nrun {runs[0]['run_id']}")
+    print(f"\nrun {_shown(runs[0]['run_id'])}")
     tables = past.of_run("tables", runs[0]["run_id"])
     columns = ("table_name", "kind", "state", "rows_in", "rows_out", "version_after", "error")
     _tables([[row[name] for name in columns] for row in tables])
@@ -141,7 +142,7 @@ def _settings(arguments: argparse.Namespace) -> tuple[Config, str]:
 
 
 def _tell(line: str) -> None:
-    print(f"{time.strftime('%H:%M:%S')}  {line}", file=sys.stderr, flush=True)
+    print(f"{time.strftime('%H:%M:%S')}  {printable(line)}", file=sys.stderr, flush=True)
 
 
 def _terminate(number: int, frame: FrameType | None) -> None:
@@ -160,7 +161,7 @@ def _report(run: Run) -> None:
     )
     for table, o in outcomes:
         if not o.is_met and (o.expectation.action == expectations.WARN or o.error is not None):
-            print(f"warning: {unmet_text(table, o)}", file=sys.stderr)
+            print(f"warning: {printable(unmet_text(table, o))}", file=sys.stderr)
 
 
 def _tables(rows: Sequence[Sequence[Any]]) -> None:
@@ -178,8 +179,13 @@ def _expectations(rows: Sequence[Sequence[Any]]) -> None:
 def _table(columns: Sequence[tuple[str, pa.DataType]], rows: Sequence[Sequence[Any]]) -> None:
     """Print rows; a last column that is empty everywhere is left out."""
     kept = len(columns) - (all(row[-1] is None for row in rows) and columns[-1][1] == _TEXT)
-    cells = [["" if row[i] is None else " ".join(str(row[i]).split()) for row in rows] for i in range(kept)]
+    cells = [[_shown(row[i]) for row in rows] for i in range(kept)]
     print("".join(layout(pa.schema(columns[:kept]), cells)), end="")
+
+
+def _shown(value: Any) -> str:
+    """A value in one line, without what a terminal obeys: whoever writes into the warehouse may have written it."""
+    return "" if value is None else printable(" ".join(str(value).split()))
 
 
 def _when(moment: datetime | None) -> str | None:

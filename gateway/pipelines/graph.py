@@ -68,7 +68,7 @@ def read(project: Project, config: Config, master: str) -> Graph:
                 "spark",
                 "Spark Connect does not give out a graph: leave --spark out, then it is analysed on this machine",
             )
-        return make(prepare(project, server, Warehouse(config.warehouse)).definitions)
+        return make(prepare(project, server, Warehouse(config.warehouse, config.allow_path)).definitions)
 
 
 def make(definitions: Definitions) -> Graph:

@@ -15,13 +15,14 @@ from gateway import sqltypes as t
 from gateway.delta import log, write
 from gateway.delta.dataset import DataFile, read_file
 from gateway.delta.table import open_snapshot
-from gateway.errors import UserError
+from gateway.errors import ServerError, UserError
 from gateway.pipelines.expectations import Outcome
 from gateway.pipelines.warehouse import Warehouse
 
 SCHEMA = "pipelines"
 COMPLETED, FAILED, CANCELED, CRASHED = "COMPLETED", "FAILED", "CANCELED", "CRASHED"
 UNMET = "EXPECTATION_FAILED"
+_NEVER = datetime(1, 1, 1, tzinfo=UTC)
 
 
 @dataclass
@@ -133,7 +134,7 @@ class History:
     def runs(self, pipeline: str, limit: int) -> list[dict[str, Any]]:
         """The last runs of a pipeline, newest first."""
         rows = [row for row in self._rows("runs") if row["pipeline"] == pipeline]
-        return sorted(rows, key=lambda row: (row["started"], row["run_id"]), reverse=True)[:limit]
+        return sorted(rows, key=lambda row: (row["started"] or _NEVER, row["run_id"] or ""), reverse=True)[:limit]
 
     def of_run(self, name: str, run_id: str) -> list[dict[str, Any]]:
         """The rows of `tables` or `expectations` of a run, in the order in which they were added."""
@@ -159,6 +160,10 @@ class History:
         if not log.has_log(path):
             return
         snapshot = open_snapshot(path)
+        found = {c.name: c.type for c in snapshot.columns}
+        if any(found.get(f.name) != f.type for f in TABLES[name].fields):
+            text = f"The table {path} holds no {name} of pipelines: its columns are others."
+            raise ServerError("CATALOG_FILE_CORRUPT", text)
         schema = pa.schema([pa.field(c.name, c.type.arrow()) for c in snapshot.columns])
         for file, size in zip(snapshot.files.paths, snapshot.files.sizes, strict=True):
             for batch in read_file(DataFile(file, int(size), {}), snapshot.columns, schema, snapshot.within):

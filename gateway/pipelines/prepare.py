@@ -56,9 +56,9 @@ def prepare(project: Project, server: Server, warehouse: Warehouse) -> Prepared:
     names = {w for file in project.files for w in words(file.read_text(encoding="utf-8", errors="replace"))}
     known: set[tuple[str, str]] = set()
     warehouse.attach(session, [project.database])
-    warehouse.register(session, project.database, names, known)
+    warnings.extend(warehouse.register(session, project.database, names, known))
     registered = register(project, session, settings)
-    warehouse.register(session, project.database, names | registered.words, known)
+    warnings.extend(warehouse.register(session, project.database, names | registered.words, known))
     graph = SparkGraph(server.jvm, session, registered.graph_id) if server.jvm is not None else None
     if graph is not None:
         try:
@@ -71,9 +71,10 @@ def prepare(project: Project, server: Server, warehouse: Warehouse) -> Prepared:
         catalog = project.catalog or session.catalog.currentCatalog()
         definitions = sql_heads.definitions(project, catalog, registered)
     for table in definitions.tables():
+        warehouse.check_followed(table.schema, table.name, writes=True)
         names |= words(table.schema) | words(table.name)
     warehouse.attach(session, sorted({table.schema for table in definitions.tables()}))
-    warehouse.register(session, project.database, names | registered.words, known)
+    warnings.extend(warehouse.register(session, project.database, names | registered.words, known))
     wanted = {table.id: expectations.parse(table.label, table.properties) for table in definitions.tables()}
     for table in definitions.tables():
         _check_table(table, owned=server.jvm is not None)

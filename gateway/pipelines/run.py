@@ -58,12 +58,13 @@ def run_pipeline(project: Project, config: Config, master: str, options: Options
     Raises ProjectError and ConfigError if nothing could be started, UserError PIPELINE_RUNNING if it is being run already;
     KeyboardInterrupt passes through once Spark is ended and the run recorded: a second one is not heeded meanwhile.
     """
-    warehouse = Warehouse(config.warehouse)
+    warehouse = Warehouse(config.warehouse, config.allow_path)
     this = Run(history.new_run_id(), project.name, history.now())
     holder = lock.Holder(this.run_id, project.name, this.started.timestamp())
     past = History(warehouse)
     log = log_path(config.state, project.name)
-    with _signals() as ignore_signals, _held(project, warehouse, holder, past, tell) as locks:
+    key = lock.key_of(config.state)
+    with _signals() as ignore_signals, _held(project, warehouse, holder, key, past, tell) as locks:
         attempt = _Attempt(this, holder, locks, tell)
         try:
             tell("waiting for Spark")
@@ -204,7 +205,7 @@ def _signals() -> Iterator[Callable[[], None]]:
 
 @contextlib.contextmanager
 def _held(
-    project: Project, warehouse: Warehouse, holder: lock.Holder, past: History, tell: Tell
+    project: Project, warehouse: Warehouse, holder: lock.Holder, key: bytes, past: History, tell: Tell
 ) -> Iterator[Sequence[lock.RunLock]]:
     """The locks of the pipeline's name in the warehouse and, where it is on this machine, of its storage.
 
@@ -214,7 +215,7 @@ def _held(
     if project.storage_folder is not None:
         paths.append(project.storage_folder / _LOCKS / "storage.lock")
     with contextlib.ExitStack() as stack:
-        locks = [stack.enter_context(lock.held(path, holder)) for path in paths]
+        locks = [stack.enter_context(lock.held(path, holder, key)) for path in paths]
         left = locks[0].left
         if left is not None:
             locks[0].give_room()

@@ -28,7 +28,7 @@ class Checked:
 
 def validate(project: Project, config: Config, master: str) -> Checked:
     """Check `project`; nothing of it stays in the warehouse. Raises ProjectError, ConfigError."""
-    warehouse = Warehouse(config.warehouse)
+    warehouse = Warehouse(config.warehouse, config.allow_path)
     with serve(config, master, warehouse.root, log_path(config.state, project.name)) as server:
         before = set(warehouse.root.iterdir())
         try:

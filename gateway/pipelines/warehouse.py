@@ -6,7 +6,7 @@ Spark continues them where they are.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,17 +14,18 @@ from urllib.parse import unquote
 
 from gateway.catalog.local import LocalCatalog
 from gateway.delta import log
-from gateway.errors import ConfigError
+from gateway.errors import ConfigError, GatewayError
+from gateway.pipelines.followed import check_followed
 from gateway.pipelines.project import local_path
 from gateway.pipelines.registry import words
 from gateway.sqltypes import quote_part, quoted_text
 
 
 class Warehouse:
-    """The folder of the catalog `main`."""
+    """The folder of the catalog `main`. Files of its tables may lie in `allowed` folders, too."""
 
-    def __init__(self, root: Path) -> None:
-        self._catalog = LocalCatalog("main", str(root))
+    def __init__(self, root: Path, allowed: Sequence[Path] = ()) -> None:
+        self._catalog = LocalCatalog("main", str(root), others=tuple(map(str, allowed)))
         self.root = Path(self._catalog.root)
 
     def folder(self, schema: str, table: str) -> Path:
@@ -45,19 +46,35 @@ class Warehouse:
                     f"Spark has its database {schema} at {where}, not at {folder}: the tables would not be seen",
                 )
 
-    def register(self, session: Any, database: str, names: Collection[str], done: set[tuple[str, str]]) -> None:
-        """Make tables on disk known to Spark whose names are among the words `names`; `done` are left out and added to."""
+    def check_followed(self, schema: str, table: str, *, writes: bool) -> None:
+        """Raise GatewayError for a table whose log or links lead Spark elsewhere, or have it run code. Nothing is made."""
+        folder = self._catalog.table_folder(schema, table)
+        if folder is not None:
+            check_followed(folder, self._catalog.within, writes=writes)
+
+    def register(
+        self, session: Any, database: str, names: Collection[str], done: set[tuple[str, str]]
+    ) -> Iterator[str]:
+        """Make tables on disk known to Spark whose names are among the words `names`; `done` are left out and added to.
+
+        Those that Spark is not to follow are left out, and told.
+        """
         for schema in self._catalog.schemas():
             if schema.casefold() != database.casefold() and not words(schema) <= set(names):
                 continue
             for table in self._catalog.tables(schema):
                 if (schema, table) in done or not words(table) <= set(names):
                     continue
-                self.attach(session, [schema])
+                done.add((schema, table))
                 folder = Path(self._catalog.table_location(schema, table))
+                try:
+                    self.check_followed(schema, table, writes=False)
+                except GatewayError as error:
+                    yield f"{schema}.{table} cannot be read: {error.message}"
+                    continue
+                self.attach(session, [schema])
                 name = f"{quote_part(schema)}.{quote_part(table)}"
                 session.sql(f"CREATE TABLE IF NOT EXISTS {name} USING delta LOCATION {quoted_text(f'file:{folder}')}")
-                done.add((schema, table))
 
     def _schema_folder(self, schema: str) -> Path:
         known = {name.casefold(): name for name in self._catalog.schemas()}

@@ -46,6 +46,7 @@ def check(kind: str, tables: list[Place], scale: float, seed: int | None, replac
         check_scale(scale)
     for place in tables:
         place.check_free()
+        place.check_followed()
         if place.exists and not replace:
             raise ConfigError("table", f"{place.name} exists already; --replace writes its next version")
 

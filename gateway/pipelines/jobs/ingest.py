@@ -87,6 +87,7 @@ def ingest_files(spark: Any, found: Found, place: Place, warehouse: Path, wishes
                     raise ConfigError(
                         "table", f"{place.name}: a load from a database was interrupted; run that again first"
                     )
+                _check_asked(plan, found, ledger)
                 say(f"finishing batch {plan['batch']}, which was interrupted")
                 _load(spark, place, ledger, plan, counts, say)
         fresh = _new_files(found, ledger.plans(), notes)
@@ -152,7 +153,10 @@ def _check_given(spark: Any, place: Place, wishes: Wishes) -> None:
 
 
 def check_place(place: Place, warehouse: Path) -> None:
-    """Raise ConfigError if the table's folder is something else's, and not what an interrupted batch has left."""
+    """Raise ConfigError if the table's folder is something else's, and not what an interrupted batch has left; GatewayError if
+    Spark is not to follow what the table, or that of bad records, names."""
+    for one in (place, place.beside(QUARANTINE)):
+        one.check_followed()
     _check_free(place, read_plans(ledger_folder(warehouse, place)))
 
 
@@ -189,6 +193,14 @@ def check_history(spark: Any, place: Place, ledger: Ledger, plans: Sequence[dict
 def table_properties(spark: Any, place: Place) -> dict[str, str]:
     """The properties of a Delta table."""
     return dict(spark.sql(f"DESCRIBE DETAIL {place.sql}").collect()[0]["properties"])
+
+
+def _check_asked(plan: Mapping[str, Any], found: Found, ledger: Ledger) -> None:
+    """Raise ConfigError if a batch that was interrupted has files of other sources: others may have written its plan."""
+    other = next((path for path, *_ in plan["files"] if not found.covers(path)), None)
+    if other is not None:
+        text = f"batch {plan['batch']} of {ledger.folder}, which was interrupted, has files of another source: {other}"
+        raise ConfigError("source", f"{text}. Load that again first, or start anew with --forget")
 
 
 def _new_files(found: Found, plans: Sequence[dict[str, Any]], notes: list[str]) -> list[SourceFile]:

@@ -5,6 +5,7 @@ killed at any moment is written again with the same plan: Delta ignores what is 
 outlived its parent. So every batch is in the table once. Numbers are never used twice.
 
 The folder is ``DIR/.ingest/<schema>/<table>/``: ``ledger.json`` (its id), ``<n>.plan.json``, ``<n>.done.json``, ``lock``.
+Others may write there: it is reached through no link, nor are its files, and what they say is looked at (`plans`).
 """
 
 from __future__ import annotations
@@ -12,27 +13,33 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import shutil
+import stat
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from gateway.delta import log
+from gateway.delta.containment import held_folder, remove_tree
 from gateway.errors import ServerError, full_disk_told
 from gateway.pipelines.jobs.places import Place
+from gateway.pipelines.jobs.plans import checked, checked_end, damaged
 
 FOLDER = ".ingest"
 _DIGITS = 10
+_LOCK = "lock"
+_LARGEST = 1 << 30  # bytes of a file: a batch may have thousands of files
+_SAFE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class Ledger:
-    """The batches of one table. One process at a time holds it, see `opened`."""
+    """The batches of one table, in a folder that is held open. One process at a time holds it, see `opened`."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, held: int) -> None:
         self.folder = folder
-        self.id = str(_read(folder / "ledger.json").get("id", ""))
+        self._held = held
+        self.id = str(_read("ledger.json", folder, held).get("id", ""))
         if not self.id:
             self.id = uuid.uuid4().hex
             self._write("ledger.json", {"id": self.id})
@@ -44,12 +51,12 @@ class Ledger:
 
     def plans(self) -> list[dict[str, Any]]:
         """All plans in order; each has its ``batch`` number, and ``done`` (what `finish` was given, or None)."""
-        return read_plans(self.folder)
+        return _plans(self.folder, self._held)
 
     def plan(self, batch: int, what: dict[str, Any]) -> dict[str, Any]:
         """Write the plan of a new batch; from here on it is repeated until it is done."""
-        name = f"{batch:0{_DIGITS}d}.plan.json"
-        if (self.folder / name).exists():
+        name = _name(batch)
+        if name in os.listdir(self._held):
             raise ServerError("INTERNAL_ERROR", f"The batch {self.folder / name} is planned already.")
         self._write(name, {**what, "batch": batch})
         return {**what, "batch": batch, "done": None}
@@ -63,38 +70,65 @@ class Ledger:
         self._write(f"{batch:0{_DIGITS}d}.done.json", {"abandoned": True})
 
     def _write(self, name: str, what: dict[str, Any]) -> None:
-        draft = self.folder / f".{name}.{os.getpid()}"
+        draft = f".{name}.{uuid.uuid4().hex}"
         try:
-            with full_disk_told("Cannot write the ledger", self.folder), draft.open("w", encoding="utf-8") as file:
-                json.dump(what, file, ensure_ascii=False)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(draft, self.folder / name)
+            with full_disk_told("Cannot write the ledger", self.folder):
+                descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _SAFE, 0o666, dir_fd=self._held)
+                with open(descriptor, "w", encoding="utf-8") as file:
+                    json.dump(what, file, ensure_ascii=False)
+                    file.flush()
+                    os.fsync(file.fileno())
+            os.replace(draft, name, src_dir_fd=self._held, dst_dir_fd=self._held)
         finally:
-            draft.unlink(missing_ok=True)  # unless it is in its place
-        descriptor = os.open(self.folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+            with suppress(FileNotFoundError):  # it is in its place
+                os.unlink(draft, dir_fd=self._held)
+        os.fsync(self._held)
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read(name: str, folder: Path, held: int) -> dict[str, Any]:
+    """The object in a file of a ledger, {} without it. Raises ServerError CATALOG_FILE_CORRUPT."""
+    path = f"{folder}/{name}"
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        descriptor = os.open(name, os.O_RDONLY | _SAFE, dir_fd=held)
+        with open(descriptor, encoding="utf-8") as file:
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode) or status.st_size > _LARGEST:
+                raise damaged(path, "it is no file, or too large")
+            found = json.load(file)
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError) as error:
-        raise ServerError("INTERNAL_ERROR", f"{path} cannot be read: {error}.") from error
+    except (OSError, ValueError, RecursionError) as error:
+        raise damaged(path, "it cannot be read") from error
     if not isinstance(found, dict):
-        raise ServerError("INTERNAL_ERROR", f"{path} is damaged.")
+        raise damaged(path, "it holds no object")
     return found
 
 
 def read_plans(folder: Path) -> list[dict[str, Any]]:
-    """The plans of the ledger in `folder`, see `Ledger.plans`; none if there is no ledger. Nothing is made."""
-    names = sorted(p.name for p in folder.glob("*.plan.json"))
-    return [{**_read(folder / n), "done": _read(folder / n.replace(".plan.", ".done.")) or None} for n in names]
+    """The plans of the ledger in `folder`, see `Ledger.plans`; none if there is no ledger. Nothing is made.
+
+    Raises ServerError CATALOG_FILE_CORRUPT, UserError PATH_NOT_ALLOWED for a link on the way.
+    """
+    try:
+        with held_folder(*_place(folder)) as held:
+            return _plans(folder, held)
+    except FileNotFoundError:
+        return []
+
+
+def _plans(folder: Path, held: int) -> list[dict[str, Any]]:
+    found = []
+    for name in sorted(n for n in os.listdir(held) if n.endswith(".plan.json") and n[0] != "."):
+        plan = checked(_read(name, folder, held), f"{folder}/{name}")
+        end = name.replace(".plan.", ".done.")
+        found.append({**plan, "done": checked_end(_read(end, folder, held), f"{folder}/{end}") or None})
+        if name != _name(plan.get("batch", -1)):
+            raise damaged(f"{folder}/{name}", "it is of another batch")
+    return found
+
+
+def _name(batch: int) -> str:
+    return f"{batch:0{_DIGITS}d}.plan.json"
 
 
 def is_abandoned(plan: dict[str, Any]) -> bool:
@@ -107,23 +141,54 @@ def ledger_folder(warehouse: Path, place: Place) -> Path:
     return warehouse / FOLDER / place.schema / place.table
 
 
+def _place(folder: Path) -> tuple[str, str]:
+    """A ledger's folder, and the one above all ledgers below which no link is followed."""
+    root = os.path.realpath(folder.parents[2])
+    return os.path.join(root, *folder.parts[-3:]), root
+
+
 @contextmanager
 def opened(folder: Path, *, forget: bool = False) -> Iterator[Ledger]:
     """The ledger in `folder`, made if missing, for this process alone; `forget` starts a new one.
 
-    Raises ServerError if another process holds it.
+    Raises ServerError if another process holds it, and as `read_plans`.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "lock").open("w") as lock:
+    place, root = _place(folder)
+    os.makedirs(root, exist_ok=True)
+    with held_folder(place, root, []) as held:
+        lock = _lock(folder, held)
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise ServerError("WRITE_CONFLICT", f"Another process loads into this table ({folder}).") from None
-        if forget:
-            for path in folder.iterdir():
-                if path.name != "lock":
-                    shutil.rmtree(path) if path.is_dir() else path.unlink()
-        yield Ledger(folder)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise ServerError("WRITE_CONFLICT", f"Another process loads into this table ({folder}).") from None
+            if forget:
+                _clear(held)
+            yield Ledger(folder, held)
+        finally:
+            os.close(lock)
+
+
+def _lock(folder: Path, held: int) -> int:
+    try:
+        lock = os.open(_LOCK, os.O_RDWR | os.O_CREAT | _SAFE, 0o666, dir_fd=held)
+    except OSError as error:
+        raise damaged(f"{folder}/{_LOCK}", "it cannot be opened") from error
+    if not stat.S_ISREG(os.fstat(lock).st_mode):
+        os.close(lock)
+        raise damaged(f"{folder}/{_LOCK}", "it is no file")
+    return lock
+
+
+def _clear(held: int) -> None:
+    """Remove all but the lock, through no link."""
+    with os.scandir(held) as entries:
+        found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries if entry.name != _LOCK]
+    for name, is_folder in found:
+        if is_folder:
+            remove_tree(name, held)
+        else:
+            os.unlink(name, dir_fd=held)
 
 
 class Commit(NamedTuple):

@@ -74,6 +74,7 @@ def check(task: Task, places: Sequence[Place], master: str | None) -> None:
     """Raise ConfigError for what cannot be done, before Spark is started."""
     for place in places:
         place.check_table()
+        place.check_followed()
     if task.action == CLUSTER and not task.by:
         raise ConfigError("by", "cluster needs columns: --by a,b")
     if task.action == CHECKPOINT and master is not None and is_connect(master):

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from gateway.catalog.local import LocalCatalog
+from gateway.pipelines.followed import check_followed
 from gateway.pipelines.jobs.places import CATALOG
 from gateway.sql.read.tokens import QUOTED, scan
 from gateway.sqltypes import quote_part, quoted_text
@@ -112,6 +113,7 @@ def registered(spark: Any, text: str, catalogs: Catalogs, schema: str) -> Iterat
             spelling = next((s for s in catalogs[catalog].schemas() if s.lower() == name), name)
             for table in sorted(members):
                 folder = Path(catalogs[catalog].table_location(spelling, table)).resolve()
+                check_followed(folder, catalogs[catalog].within, writes=False)
                 name_there = f"{quote_part(made[-1])}.{quote_part(table)}"
                 spark.sql(f"CREATE TABLE {name_there} USING delta LOCATION {quoted_text(str(folder))}")
         spark.catalog.setCurrentDatabase(database(prefix, CATALOG, schema))

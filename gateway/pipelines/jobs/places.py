@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gateway.catalog.local import LocalCatalog
+from gateway.delta.containment import Within
 from gateway.delta.log import has_log
 from gateway.errors import ConfigError, GatewayError
+from gateway.pipelines.followed import check_followed
 from gateway.sqltypes import quote_part
 
 CATALOG = "main"
@@ -16,11 +19,12 @@ CATALOG = "main"
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A table's name as the catalog spells it, and its folder, which need not exist."""
+    """A table's name as the catalog spells it, and its folder, which need not exist; where its files may lie."""
 
     schema: str
     table: str
     folder: Path
+    within: Within = ()
 
     @property
     def name(self) -> str:
@@ -38,7 +42,11 @@ class Place:
 
     def beside(self, suffix: str) -> Place:
         """The table of the same schema with a longer name."""
-        return Place(self.schema, self.table + suffix, self.folder.with_name(self.folder.name + suffix))
+        return replace(self, table=self.table + suffix, folder=self.folder.with_name(self.folder.name + suffix))
+
+    def check_followed(self) -> None:
+        """Raise GatewayError for a table whose log or links lead Spark elsewhere, or have it run code."""
+        check_followed(self.folder, self.within or (os.path.realpath(self.folder.parent),), writes=True)
 
     def check_table(self) -> None:
         """Raise ConfigError unless there is a Delta table."""
@@ -75,15 +83,18 @@ def split_name(text: str) -> list[str]:
     return parts
 
 
-def locate(warehouse: Path, name: str) -> Place:
-    """The place of ``[main.]schema.table`` below `warehouse`; nothing is made. Raises ConfigError."""
+def locate(warehouse: Path, name: str, allowed: Sequence[Path] = ()) -> Place:
+    """The place of ``[main.]schema.table`` below `warehouse`; nothing is made. Raises ConfigError.
+
+    Files of its log may lie in `allowed` folders, too.
+    """
     parts = split_name(name)
     if len(parts) == 3 and parts[0].lower() == CATALOG:
         parts = parts[1:]
     if len(parts) != 2:
         raise ConfigError("table", f"'{name}' is not a table's name: [main.]schema.table")
     schema, table = parts
-    catalog = LocalCatalog(CATALOG, str(warehouse), read_only=True)
+    catalog = LocalCatalog(CATALOG, str(warehouse), read_only=True, others=tuple(map(str, allowed)))
     try:
         if catalog.has_schema(schema):
             folder = Path(catalog.table_location(schema, table))
@@ -94,4 +105,4 @@ def locate(warehouse: Path, name: str) -> Place:
             folder = Path(catalog.root, schema, table)
     except GatewayError as error:
         raise ConfigError("table", error.message) from error
-    return Place(folder.parent.name, folder.name, Path(os.path.abspath(folder)))
+    return Place(folder.parent.name, folder.name, Path(os.path.abspath(folder)), catalog.within)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from gateway.delta.containment import is_under
 from gateway.errors import ConfigError
 
 CSV, JSON, PARQUET = "csv", "json", "parquet"
@@ -46,11 +47,16 @@ class SourceFile:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What there is to load: the format, files in the order of their paths, and sentences about those left out."""
+    """What there is to load: the format, files in the order of their paths, sentences about those left out; the sources."""
 
     format: str
     files: tuple[SourceFile, ...]
     notes: tuple[str, ...]
+    sources: tuple[str, ...] = ()  # links resolved
+
+    def covers(self, path: str) -> bool:
+        """Whether a file is one of the sources, or lies in one."""
+        return any(is_under(path, source) for source in self.sources) and os.path.realpath(path) == path
 
 
 def stat_file(path: str) -> SourceFile:
@@ -103,7 +109,8 @@ def find(sources: Sequence[str], format: str | None) -> Found:
     if empty:
         notes.append(f"{len(empty)} empty files left out for now: {os.path.basename(empty[0])}, …")
     files = sorted(f for p, f in everything.items() if formats[p] is not None and f.size)
-    return Found(next(iter(counts), format or CSV), tuple(files), tuple(notes))
+    roots = tuple(map(os.path.realpath, sources))
+    return Found(next(iter(counts), format or CSV), tuple(files), tuple(notes), roots)
 
 
 def format_of(path: str) -> str | None:

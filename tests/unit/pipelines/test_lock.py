@@ -16,12 +16,13 @@ import pytest
 from gateway.errors import ResourceError, UserError
 from gateway.pipelines.lock import Holder, end_jvm, held, process_start, reader
 
+KEY = b"k" * 32
 HOLDER = Holder("run-1", "shop", 1_700_000_000.0)
 HOLD = """
 import sys, time
 from pathlib import Path
 from gateway.pipelines.lock import Holder, held
-with held(Path(sys.argv[1]), Holder("run-0", "shop", 1.7e9, jvm=int(sys.argv[2]), jvm_start=int(sys.argv[3]))):
+with held(Path(sys.argv[1]), Holder("run-0", "shop", 1.7e9, jvm=int(sys.argv[2]), jvm_start=int(sys.argv[3])), b"k" * 32):
     print("held", flush=True)
     time.sleep(60)
 """
@@ -40,7 +41,7 @@ def test_second_holder_is_refused_by_name(tmp_path: Path) -> None:
     path = tmp_path / "a" / "shop.lock"
     other = hold(path)
     try:
-        with pytest.raises(UserError) as caught, held(path, HOLDER):
+        with pytest.raises(UserError) as caught, held(path, HOLDER, KEY):
             pass
         assert caught.value.condition == "PIPELINE_RUNNING"
         assert f"run run-0 (process {other.pid} on " in caught.value.message
@@ -54,7 +55,7 @@ def test_second_holder_is_refused_by_name(tmp_path: Path) -> None:
 
 def test_lock_is_removed_in_the_end(tmp_path: Path) -> None:
     path = tmp_path / "shop.lock"
-    with held(path, HOLDER) as lock:
+    with held(path, HOLDER, KEY) as lock:
         assert lock.left is None
         assert json.loads(path.read_text())["pid"] == os.getpid()
     assert not path.exists()
@@ -67,7 +68,7 @@ def test_lock_of_a_killed_process_is_taken_over(tmp_path: Path) -> None:
     other.kill()
     other.wait()
     assert path.exists() and reader(path) is None
-    with held(path, HOLDER) as lock:
+    with held(path, HOLDER, KEY) as lock:
         assert lock.left is not None and lock.left.run == "run-0"
         assert json.loads(path.read_text())["run"] == "run-1"
 
@@ -78,7 +79,7 @@ def test_jvm_of_a_killed_run_is_ended_first(tmp_path: Path) -> None:
     other = hold(path, jvm.pid, process_start(jvm.pid))
     other.kill()
     other.wait()
-    with held(path, HOLDER):
+    with held(path, HOLDER, KEY):
         assert process_start(jvm.pid) == -1
     assert jvm.wait() == -signal.SIGKILL
 
@@ -113,13 +114,13 @@ def test_what_a_killed_run_has_left_is_not_lost_on_a_full_disk(tmp_path: Path, m
     larger = Holder("run-1", "shop", time.time(), before=[{"table": "t" * 5000}])
     with monkeypatch.context() as patch:
         patch.setattr(os, "pwrite", full)
-        with pytest.raises(ResourceError, match="no space left"), held(path, larger):
+        with pytest.raises(ResourceError, match="no space left"), held(path, larger, KEY):
             pytest.fail("the lock was written")
         assert path.read_text() == text
-        with pytest.raises(ResourceError), held(tmp_path / "new.lock", larger):
+        with pytest.raises(ResourceError), held(tmp_path / "new.lock", larger, KEY):
             pytest.fail("the lock was written")
         assert not (tmp_path / "new.lock").exists()
-    with held(path, larger) as lock:
+    with held(path, larger, KEY) as lock:
         assert lock.left is not None and lock.left.run == "run-0"
         assert json.loads(path.read_text())["before"] == larger.before
         taken = path.stat().st_size
@@ -130,5 +131,5 @@ def test_what_a_killed_run_has_left_is_not_lost_on_a_full_disk(tmp_path: Path, m
 def test_damaged_lock_file_is_taken_over(tmp_path: Path) -> None:
     path = tmp_path / "shop.lock"
     path.write_text('{"run": ')
-    with held(path, HOLDER) as lock:
+    with held(path, HOLDER, KEY) as lock:
         assert lock.left is None

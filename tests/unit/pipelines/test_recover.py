@@ -14,11 +14,12 @@ from gateway.delta import log, write
 from gateway.delta.table import open_snapshot
 from gateway.pipelines import checkpoints
 from gateway.pipelines.checkpoints import encoded
-from gateway.pipelines.lock import Holder, held
+from gateway.pipelines.lock import Holder, held, sealed
 from gateway.pipelines.recover import Before, forget, give_back
 from gateway.pipelines.warehouse import version
 
 SCHEMA = t.struct(t.StructField("x", t.BIGINT))
+KEY = b"k" * 32
 RUN = "run-1"
 
 
@@ -80,16 +81,16 @@ def test_rows_survive_crashes_one_after_the_other(view: Path, tmp_path: Path) ->
     path = tmp_path / "shop.lock"
 
     def crashed(run: str, before: list[Before]) -> None:
-        path.write_text(json.dumps(asdict(Holder(run, "shop", 1.0, before=[asdict(b) for b in before]))))
+        path.write_bytes(sealed(path, Holder(run, "shop", 1.0, before=[asdict(b) for b in before]), KEY))
 
     truncate(view)
     crashed("run-1", [Before("s.v", str(view), 1, "run-1")])
     taking_over = Holder("run-2", "shop", 2.0)
-    with held(path, taking_over):
+    with held(path, taking_over, KEY):
         written = path.read_text()  # as the second run leaves it when it is killed here
     path.write_text(written)
     third = Holder("run-3", "shop", 3.0)
-    with held(path, third) as lock:
+    with held(path, third, KEY) as lock:
         assert lock.left is not None and lock.left.run == "run-2"
         assert [give_back(Before(**b)) for b in third.before] == [
             "s.v has its rows of before the run again (version 1)"
@@ -100,7 +101,7 @@ def test_rows_survive_crashes_one_after_the_other(view: Path, tmp_path: Path) ->
 def test_lock_file_is_rewritten_in_place(tmp_path: Path) -> None:
     path = tmp_path / "shop.lock"
     holder = Holder("run-1", "shop", 1.0, before=[asdict(Before("s.v", "/v", 1, RUN))] * 1000)
-    with held(path, holder) as lock:
+    with held(path, holder, KEY) as lock:
         size = path.stat().st_size
         holder.before = []
         lock.write(holder)
