@@ -13,19 +13,24 @@ from gateway.delta.locks import ALONE, SHARED, locked
 _PATIENCE = 1.0  # seconds: who asks holds the lock for a moment
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _held: dict[str, int] = {}
+_refused: set[str] = set()
 
 
 def begin(root: str) -> None:
-    """Show, until `end`, that files are written below a table's folder. Where nothing can be locked nothing is shown."""
+    """Show, until `end`, that files are written below a table's folder. Where nothing can be locked nothing is shown.
+
+    It is waited for once: who keeps the folder locked is somebody there for `is_anybody`, too.
+    """
     if root in _held:
         return
     try:
         descriptor = os.open(root, _FOLDER)
     except OSError:  # the writer itself will tell of a folder that is not there
         return
-    if locked(descriptor, SHARED, _PATIENCE):
+    if locked(descriptor, SHARED, 0 if root in _refused else _PATIENCE):
         _held[root] = descriptor
     else:
+        _refused.add(root)
         os.close(descriptor)
 
 
@@ -34,6 +39,7 @@ def end() -> None:
     for descriptor in _held.values():
         os.close(descriptor)
     _held.clear()
+    _refused.clear()
 
 
 def is_anybody(root: str) -> bool:

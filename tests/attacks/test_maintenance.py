@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -153,3 +155,19 @@ def test_a_file_without_a_name_is_told(client: Client, table: Path) -> None:
         "UPDATE tended SET id = 1",
     ):
         assert "INTERNAL_ERROR" not in str(outcome(client, text)), text
+
+
+def test_who_keeps_a_folder_locked_holds_a_writer_up_once(client: Client, table: Path) -> None:
+    """To lock a folder one need only read it."""
+    answer(client, "CREATE TABLE parted (id BIGINT, p BIGINT) PARTITIONED BY (p)")
+    folder = table.parent / "parted"
+    descriptor = os.open(folder, os.O_RDONLY)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    try:
+        started = time.monotonic()
+        answer(client, "INSERT INTO parted SELECT id, id % 20 FROM range(40)")
+        assert time.monotonic() - started < 8
+    finally:
+        os.close(descriptor)
+    assert answer(client, "SELECT count(DISTINCT p) AS n FROM parted") == [{"n": 20}]
+    answer(client, "DROP TABLE parted")
