@@ -136,6 +136,28 @@ def test_what_cannot_be_is_a_clear_error(client: Client, name: str) -> None:
     assert len(str(caught.value)) < 10_000
 
 
+@pytest.mark.parametrize(
+    ("query", "is_checked"),
+    [
+        ("SELECT sum(cast(2147483647 AS INT)) FROM range(5000000000)", True),
+        ("SELECT sum(cast(id AS INT)) FROM (SELECT explode(sequence(1, 9)) AS id)", True),
+        ("SELECT sum(cast(1 AS INT)) FROM range(5000000000)", False),
+        ("SELECT sum(cast(id AS INT)) FROM range(1000)", False),
+    ],
+)
+def test_sums_of_small_integers_are_checked_where_rows_are_many(client: Client, query: str, is_checked: bool) -> None:
+    plan = answer(client, f"EXPLAIN {query}")[0]["plan"]
+    assert ("integer_total" in plan) is is_checked
+
+
+@pytest.mark.heavy
+def test_sums_of_small_integers_do_not_wrap_around(client: Client) -> None:
+    rows = "FROM (SELECT cast(2147483647 AS INT) AS a FROM range(4400000000))"
+    error = outcome(client, f"SELECT sum(a) AS s {rows}")
+    assert isinstance(error, RemoteError) and "ARITHMETIC_OVERFLOW" in str(error)
+    assert answer(client, f"SELECT try_sum(a) AS s {rows}") == [{"s": None}]
+
+
 @pytest.mark.heavy
 def test_16_mib_of_a_seed(client: Client, server: Server) -> None:
     """As dbt sends them: a comment, an INSERT, many rows of texts; within seconds, and within the bounds of a worker."""

@@ -239,10 +239,11 @@ def _sum(lenient: bool) -> Lower:
             return _float_total("sum", agg, value)
         if isinstance(type_, DecimalType):
             return _decimal_sum(agg, value, lenient)
-        if is_integral(value.type) and value.type != BIGINT:
-            return bound.agg_fn("sum", BIGINT, bound.cast(value, BIGINT), of=agg, order=())
-        if BOUNDED in agg.data and value.type == BIGINT:
-            return bound.agg_fn("sum", BIGINT, value, of=agg, order=())
+        # Four thousand million values of INT may overflow; they are no window's, which is held in memory.
+        is_small = BOUNDED in agg.data or (WINDOWED in agg.data and value.type != BIGINT)
+        if is_integral(value.type) and is_small:
+            whole = value if value.type == BIGINT else bound.cast(value, BIGINT)
+            return bound.agg_fn("sum", BIGINT, whole, of=agg, order=())
         total = bound.agg_fn("sum", decimal(30, 0), _units(value), of=agg, order=())
         return bound.udf("integer_total", type_, total, params=(lenient,), raises=not lenient)
 

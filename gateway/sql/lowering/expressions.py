@@ -455,14 +455,18 @@ class Lowering:
             first = filtered_first(agg)
             spared = (lazy_case(a.type, (where, a)) if self.raises(a) else a for a in args[:first])
             args = (*spared, *args[first:])
-        bounded = agg.fn in ("sum", "avg") and self.bounds is not None and self.bounds.sum_fits(agg, _sum_type(agg))
+        bounded = (
+            agg.fn in ("sum", "try_sum", "avg")
+            and self.bounds is not None
+            and self.bounds.sum_fits(agg, _sum_type(agg))
+        )
         lowered = replace(
             agg,
             args=args,
             data=(
                 *agg.data,
                 *((BOUNDED,) if bounded else ()),
-                *((WINDOWED,) if over and agg.fn in (*MERGED, "min", "max") else ()),
+                *((WINDOWED,) if over and agg.fn in (*MERGED, "min", "max", "sum", "try_sum") else ()),
             ),
             where=where,
             order=self.sort_keys(agg.order),

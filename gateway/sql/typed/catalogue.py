@@ -32,7 +32,7 @@ _BLIND = frozenset((
 
 #: In `Agg.data`: statistics say that no sum of the group's values can overflow.
 BOUNDED = "bounded"
-#: In `Agg.data` of statistics: the rows are those of a window, which Spark never puts together from parts.
+#: In `Agg.data` of statistics, sums and extremes: the rows are those of a window, which Spark never puts together from parts.
 WINDOWED = "windowed"
 
 
