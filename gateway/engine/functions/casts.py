@@ -51,6 +51,48 @@ def caster(source: DataType, target: DataType, zone: Zone = UTC, is_try: bool = 
     return _settled(convert, is_try)
 
 
+@implementation("fields_by_name")
+def fields_by_name(spec: UdfSpec) -> Kernel:
+    """One argument as `spec.returns`: with the fields of its structs, at any depth, in the order of that type's."""
+    return _reordered(spec.args[0], spec.returns)
+
+
+def _reordered(source: DataType, target: DataType) -> Caster:
+    if isinstance(source, StructType) and isinstance(target, StructType):
+        return _reordered_struct(source, target)
+    if isinstance(source, ArrayType) and isinstance(target, ArrayType):
+        inner, arrow = _reordered(source.element, target.element), target.arrow()
+
+        def of_list(array: pa.Array) -> pa.Array:
+            offsets, values = list_parts(array)
+            return rebuilt_list(array, offsets, inner(values), arrow)
+
+        return of_list
+    if isinstance(source, MapType) and isinstance(target, MapType):
+        keys, items, whole = _reordered(source.key, target.key), _reordered(source.value, target.value), target.arrow()
+
+        def of_map(array: pa.Array) -> pa.Array:
+            offsets, entries = list_parts(array)
+            key, value = struct_children(entries)
+            return rebuilt_map(array, offsets, keys(key), items(value), whole)
+
+        return of_map
+    return lambda a: a
+
+
+def _reordered_struct(source: StructType, target: StructType) -> Caster:
+    places = {f.name: i for i, f in enumerate(source.fields)}
+    chosen = [(places[f.name], _reordered(source.fields[places[f.name]].type, f.type)) for f in target.fields]
+
+    def kernel(array: pa.Array) -> pa.Array:
+        children = struct_children(array)
+        mask = pc.is_null(array) if array.null_count else None
+        members = [reorder(children[i]) for i, reorder in chosen]
+        return pa.StructArray.from_arrays(members, fields=list(target.arrow()), mask=mask)
+
+    return kernel
+
+
 def _means_the_same(source: DataType, target: DataType) -> bool:
     """Whether equal storage needs no work: an interval is no number, and may have fields that the target lacks."""
     if source == target:

@@ -54,7 +54,7 @@ def copy_into(command: c.CopyInto, job: Statement, env: Environment, runner: Que
     files = _read(command, folder, paths, env)
     given, binder = _given(command, files, env, runner)
     target, metadata = _with_more(given.schema, table, merge, command.span)
-    rows, casts, names = aligned(_by_name(command), target, _typed(given, target, binder), binder, {})
+    rows, casts, names = aligned(_by_name(command), target, _typed(given, target, binder), binder, {}, in_order=True)
     if numbering(target.snapshot, [names], command.table.span) is not None:
         raise unsupported("COPY INTO without the identity column", command.table.span)
     decision = plan(compile_query(guarded_query(rows, target.snapshot, binder), env.context))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -34,9 +34,18 @@ from gateway.sql.bind.resolve import Binder, BoundQuery
 from gateway.sql.compile import compile_query, projected, stored
 from gateway.sql.read import command_nodes as c
 from gateway.sql.typed import nodes as b
-from gateway.sql.typed.assignment import Assigned, assigned, overflown, too_few, too_many
+from gateway.sql.typed.assignment import (
+    Assigned,
+    are_found_by_name,
+    assigned,
+    found_by_name,
+    overflown,
+    too_few,
+    too_many,
+    with_names_of,
+)
 from gateway.sql.typed.coerce import coerced
-from gateway.sqltypes import StructField, StructType, struct
+from gateway.sqltypes import DataType, StructField, StructType, struct
 
 
 def create_table(command: c.CreateTable, job: Statement, env: Environment, runner: Queries, emit: Emit) -> Answer:
@@ -220,23 +229,34 @@ def filled(command: c.Insert, table: DeltaBoundTable, partition: Static) -> list
 
 
 def aligned(
-    command: c.Insert, target: DeltaBoundTable, query: BoundQuery, binder: Binder, partition: Static
+    command: c.Insert,
+    target: DeltaBoundTable,
+    query: BoundQuery,
+    binder: Binder,
+    partition: Static,
+    in_order: bool = False,
 ) -> tuple[BoundQuery, list[Assigned], set[str]]:
     """The query's columns as the table's: by position, by the given list, or by name; missing ones as it says, or NULL.
 
-    And the names of those that it gives.
+    And the names of those that it gives. Structs with fields in another order are refused with `in_order` where it is not
+    by their names that the fields are found.
     """
     span, schema, table = command.table.span, target.schema, quoted(target)
     others = struct(*(f for f in schema.fields if f.name not in partition))
     given, extra = _by_name(command, others, query.rel.columns, table)
+    sources = _sources(command, others, given)
+    by_name = are_found_by_name(sources)
+    types = {f.name: source for _, source, f in sources}
     casts: list[Assigned] = []
     exprs: list[b.Expr] = []
     for f in schema.fields:
         found = given.get(f.name.lower())
         if f.name in partition:
             exprs.append(partition[f.name])
+        elif found is not None and by_name:
+            exprs.append(found_by_name(found, types[f.name], f, table, command.query.span))
         elif found is not None:
-            casts += assigned(found.type, f, table, command.by_name, command.query.span)
+            casts += assigned(found.type, f, table, in_order, command.query.span)
             exprs.append(coerced(found, f.type))
         elif (computed := left_out(f, target.snapshot, given, binder, span)) is not None:
             exprs.append(computed)
@@ -249,6 +269,16 @@ def aligned(
         raise too_many(table, extra, span)
     names = {f.name for f in schema.fields if f.name.lower() in given or f.name in partition}
     return projected(query, binder, exprs, schema), casts, names
+
+
+def _sources(
+    command: c.Insert, schema: StructType, given: Mapping[str, b.Col]
+) -> list[tuple[str, DataType, StructField]]:
+    """Name and type of what fills each of a table's columns, as Delta compares them; a list of columns gives their names."""
+    pairs = [(given[f.name.lower()], f) for f in schema.fields if f.name.lower() in given]
+    if command.columns is None:
+        return [(found.name, found.type, f) for found, f in pairs]
+    return [(f.name, with_names_of(found.type, f.type), f) for found, f in pairs]
 
 
 def _by_name(

@@ -311,6 +311,7 @@ ROWS: tuple[Function, ...] = (
     Function("_null_item", kind="operator", lower=literal(None)),
     Function("_array_field", kind="operator", lower=_lower_array_field),
     Function("_one_zero", kind="operator", lower=udf_lower("one_zero")),
+    Function("_fields_by_name", kind="operator", lower=udf_lower("fields_by_name")),
     Function("get", bind=_bind_get, lower=_lower_get),
     Function("element_at", bind=_bind_element_at, lower=_lower_element_at(False)),
     Function("try_element_at", bind=_bind_element_at, lower=_lower_element_at(True)),

@@ -1,17 +1,19 @@
 """Store assignment of Delta tables: which values a column takes, and what an overflow on the way into it is called.
 
 As measured for all pairs of types (tests/data/store-assignment.csv): what CAST takes is cast, and only a value can fail.
-Fields of structs go by position, but by name where names are what a column is found by, or inside of arrays and maps.
+Fields of structs go by position, but by name where Delta has nothing to cast in all of an INSERT: where the columns are named
+as the table's, and their types are too, but for the order of fields (DeltaAnalysis, SchemaUtils.isReadCompatible).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from gateway.errors import Span, UserError, unsupported
-from gateway.sql.typed.coerce import can_cast, cast_refusal, plain
-from gateway.sqltypes import ArrayType, DataType, DecimalType, MapType, StructField, StructType
+from gateway.sql.typed.coerce import can_cast, cast_refusal, coerced, plain
+from gateway.sql.typed.nodes import Call, Expr
+from gateway.sqltypes import ArrayType, DataType, DecimalType, MapType, StructField, StructType, is_nested, struct
 
 # The engine's own casts between numbers do not tell the decimal type that a value does not fit.
 _NAMELESS = "cannot be represented in the result's decimal type"
@@ -39,21 +41,100 @@ class Assigned:
 
 
 def assigned(
-    source: DataType, column: StructField, table: str, by_name: bool, span: Span | None
+    source: DataType, column: StructField, table: str, in_order: bool, span: Span | None
 ) -> tuple[Assigned, ...]:
-    """The casts of a value of type `source` that is stored in `column`.
+    """The casts of a value of type `source` that is stored in `column`, fields of structs by their places.
 
-    Raises UserError for what no cast takes, UnsupportedError for fields of structs in another order.
+    Raises UserError for what no cast takes, and with `in_order` UnsupportedError for fields of structs in another order.
     """
-    return tuple(_Walk(column.name, table, by_name, span).casts(source, column.type, column.name, None))
+    walk = _Walk(column.name, table, in_order, span)
+    walk.check(plain(source), plain(column.type), column.name, (column.name,))
+    return tuple(walk.casts(source, column.type, column.name, None))
+
+
+def are_found_by_name(given: Sequence[tuple[str, DataType, StructField]]) -> bool:
+    """Whether nothing is cast of an INSERT's columns (their names and types, and those that they fill).
+
+    The fields of their structs are found by their names then, whatever order they come in, and may be too many.
+    """
+    return all(name == f.name and _is_read_as(plain(source), plain(f.type)) for name, source, f in given)
+
+
+def _is_read_as(source: DataType, target: DataType) -> bool:
+    if isinstance(source, StructType) and isinstance(target, StructType):
+        theirs = {f.name: f.type for f in source.fields}
+        return len(theirs) == len(source.fields) and all(
+            f.name in theirs and _is_read_as(theirs[f.name], f.type) for f in target.fields
+        )
+    if is_nested(source) and type(source) is type(target):
+        return all(map(_is_read_as, source.children(), target.children()))
+    return source == target
+
+
+def with_names_of(source: DataType, target: DataType) -> DataType:
+    """The type of a value as a list of columns has it: with the names of fields in the same places, but inside of arrays."""
+    if not isinstance(source, StructType) or not isinstance(target, StructType):
+        return source
+    if len(source.fields) != len(target.fields):
+        return source
+    pairs = zip(source.fields, target.fields, strict=True)
+    return struct(*(replace(f, name=g.name, type=with_names_of(f.type, g.type)) for f, g in pairs))
+
+
+def found_by_name(value: Expr, source: DataType, column: StructField, table: str, span: Span | None) -> Expr:
+    """A value of type `source` with the fields of its structs in the order of the column's.
+
+    Raises UserError DELTA_METADATA_MISMATCH for fields that the column has not.
+    """
+    more = list(_more_fields(plain(source), plain(column.type), column.name))
+    if more:
+        raise too_many(table, more, span)
+    if [*_names(source)] == [*_names(column.type)]:
+        return coerced(value, column.type)
+    renamed = coerced(value, source)
+    return Call(column.type, renamed.nullable, "_fields_by_name", (renamed,), span=span)
+
+
+def _more_fields(source: DataType, target: DataType, name: str) -> Iterator[str]:
+    if isinstance(source, StructType) and isinstance(target, StructType):
+        ours = {f.name: f.type for f in target.fields}
+        for f in source.fields:
+            if f.name not in ours:
+                yield f"{name}.{f.name}"
+            else:
+                yield from _more_fields(f.type, ours[f.name], f"{name}.{f.name}")
+        return
+    for inner, own in zip(source.children(), target.children(), strict=True):
+        yield from _more_fields(inner, own, name)
+
+
+def _names(t: DataType) -> Iterator[str]:
+    if isinstance(t, StructType):
+        yield from (f.name for f in t.fields)
+    for child in t.children():
+        yield from _names(child)
 
 
 @dataclass(frozen=True, slots=True)
 class _Walk:
     column: str
     table: str
-    by_name: bool
+    in_order: bool
     span: Span | None
+
+    def check(self, source: DataType, target: DataType, name: str, path: tuple[str, ...]) -> None:
+        """Raise what Delta does before it looks at casts: for structs with too few fields, or in places of others."""
+        if not isinstance(source, StructType) or not isinstance(target, StructType):
+            return
+        self._check_fields(source, target, name)
+        for f, g in zip(source.fields, target.fields, strict=False):
+            if isinstance(f.type, StructType) and not isinstance(g.type, StructType) and not self.in_order:
+                text = (
+                    f"Struct column {'.'.join((*path, f.name))} cannot be inserted into a {g.type.simple} field "
+                    f"{'.'.join((*path, g.name))} in {self.table}."
+                )
+                raise UserError("DELTA_COLUMN_STRUCT_TYPE_MISMATCH", text, span=self.span)
+            self.check(f.type, g.type, g.name, (*path, g.name))
 
     def casts(
         self, source: DataType, target: DataType, name: str, whole: tuple[DataType, DataType] | None
@@ -64,40 +145,44 @@ class _Walk:
             self._check_fields(source, target, name)
             for f, g in zip(source.fields, target.fields, strict=False):
                 yield from self.casts(f.type, g.type, g.name, whole)
-            if len(source.fields) > len(target.fields):
-                raise too_many(self.table, [f"{self.column}.{f.name}" for f in source.fields], self.span)
+            self._check_more(source, target)
             return
         if isinstance(source, ArrayType) and isinstance(target, ArrayType):
             whole = whole or (source, target)
-            if self._misses_fields(source.element, target.element):
+            if self._is_cast_whole(source, target) and _differ_in_size(source.element, target.element):
                 raise self._cannot(*whole)
-            yield from self._inner().casts(source.element, target.element, name, whole)
+            yield from self.casts(source.element, target.element, name, whole)
             return
         if isinstance(source, MapType) and isinstance(target, MapType):
-            yield from self._inner().casts(source.key, target.key, "key", whole)
-            yield from self._inner().casts(source.value, target.value, "value", whole)
+            yield from self.casts(source.key, target.key, "key", whole)
+            yield from self.casts(source.value, target.value, "value", whole)
             return
         if not can_cast(source, target):
             raise self._cannot(*(whole or (source, target)))
         if source != target:
             yield Assigned(source, target, self.column if whole else name, whole or (source, target))
 
-    def _inner(self) -> _Walk:
-        return replace(self, by_name=True)
-
     def _check_fields(self, source: StructType, target: StructType, name: str) -> None:
         if len(source.fields) < len(target.fields):
             raise too_few(self.table, f"nested fields in {name}", len(target.fields), len(source.fields), self.span)
         theirs, ours = ([f.name.lower() for f in t.fields] for t in (source, target))
-        if self.by_name and theirs[: len(ours)] != ours and not set(theirs).isdisjoint(ours):
+        if self.in_order and theirs[: len(ours)] != ours and not set(theirs).isdisjoint(ours):
             raise unsupported(f"Writing structs whose fields are in another order than those of {name}", self.span)
 
-    def _misses_fields(self, source: DataType, target: DataType) -> bool:
-        return (
-            isinstance(source, StructType)
-            and isinstance(target, StructType)
-            and len(source.fields) < len(target.fields)
-        )
+    def _check_more(self, source: StructType, target: StructType) -> None:
+        """Refuse fields that have no place in the column; they keep their names beside those of the column's."""
+        more = [f.name for f in source.fields[len(target.fields) :]]
+        names = [name.lower() for name in (*(f.name for f in target.fields), *more)]
+        twice = next((name for name in more if names.count(name.lower()) > 1), None)
+        if twice is not None:
+            text = f"Found duplicate column(s): {twice}. The duplicate was found in the schema of the data being read."
+            raise UserError("DELTA_DUPLICATE_COLUMNS_FOUND.READ_SCHEMA", text, span=self.span)
+        if more:
+            raise too_many(self.table, [f"{self.column}.{name}" for name in more], self.span)
+
+    def _is_cast_whole(self, source: ArrayType, target: ArrayType) -> bool:
+        """Whether Delta casts the array as it is; it looks into elements where they may be NULL on both sides or on none."""
+        return source.contains_null != target.contains_null
 
     def _cannot(self, source: DataType, target: DataType) -> UserError:
         return UserError(
@@ -105,6 +190,12 @@ class _Walk:
             f'Cannot resolve "{self.column}" due to data type mismatch: cannot cast "{source.sql}" to "{target.sql}".',
             span=self.span,
         )
+
+
+def _differ_in_size(source: DataType, target: DataType) -> bool:
+    return (
+        isinstance(source, StructType) and isinstance(target, StructType) and len(source.fields) != len(target.fields)
+    )
 
 
 _OVERFLOW = {

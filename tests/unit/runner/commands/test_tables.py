@@ -208,7 +208,6 @@ def test_one_bad_row_of_many_leaves_nothing(shop: Session) -> None:
         ("INSERT INTO j BY NAME SELECT 'n' AS nome, 1 AS id", "DELTA_METADATA_MISMATCH", "42KDG"),
         ("INSERT INTO j BY NAME SELECT 1 AS id, 2 AS ID", "DELTA_DUPLICATE_COLUMNS_FOUND.READ_SCHEMA", "42711"),
         ("INSERT INTO i BY NAME SELECT 1 AS small", "DELTA_INSERT_COLUMN_MISMATCH", "42802"),
-        ("INSERT INTO i BY NAME SELECT 1 AS id, named_struct('b', '1', 'a', 2) AS st", "UNSUPPORTED_FEATURE", "0A000"),
         ("INSERT INTO j SELECT DISTINCT id, DEFAULT FROM i", "UNSUPPORTED_FEATURE", "0A000"),
         ("INSERT INTO j SELECT 1, coalesce(map(), map(1, array(1)))", "UNSUPPORTED_FEATURE", "0A000"),
         ("INSERT INTO j VALUES ()", "PARSE_SYNTAX_ERROR", "42601"),
