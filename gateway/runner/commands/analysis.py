@@ -13,7 +13,7 @@ from typing import Any
 from gateway.catalog.bound import DeltaBoundTable
 from gateway.catalog.objects import StoredStatistics, StoredView
 from gateway.engine.base import Emit, Planned, Statement
-from gateway.errors import ServerError, Span, UserError, unsupported
+from gateway.errors import GatewayError, ServerError, Span, UnsupportedError, UserError, unsupported
 from gateway.instants import known_zone, local_of, stamp_text
 from gateway.planner import plan
 from gateway.runner import objects
@@ -71,16 +71,35 @@ def analyze(command: c.Analyze, job: Statement, env: Environment, runner: Querie
 
 
 def analyze_tables(command: c.AnalyzeTables, job: Statement, env: Environment, runner: Queries, emit: Emit) -> Answer:
-    """ANALYZE TABLES: of the Delta tables of a schema."""
+    """ANALYZE TABLES: of the Delta tables of a schema. Raises for those that fail once all the others have their statistics."""
     catalog, schema = schema_in(command.schema, env)
     span = None if command.schema is None else command.schema.span
     objects.check_writable(catalog, "nothing can be kept of its tables", span)
+    failed: list[tuple[str, GatewayError]] = []
     for name in catalog.tables(schema):
-        table = catalog.table(schema, name)
-        if isinstance(table, DeltaBoundTable):
-            _gather(table, command.scans, None, env, runner, emit)
+        try:
+            table = catalog.table(schema, name)
+            if isinstance(table, DeltaBoundTable):
+                _gather(table, command.scans, None, env, runner, emit)
+        except (UserError, UnsupportedError, ServerError) as error:
+            failed.append((name, error))
+    if failed:
+        raise _of_some(failed, span)
     emit(_announced())
     return Answer("ANALYZE", is_query=False, announced=True)
+
+
+def _of_some(failed: Sequence[tuple[str, GatewayError]], span: Span | None) -> GatewayError:
+    """What is told of tables that could not be looked at: the error of the first of them, and the names of all."""
+    (name, first), *others = failed
+    text = f"ANALYZE TABLES has no statistics of the table `{name}`: {first.message}"
+    if others:
+        text += f" Nor has it of {', '.join(f'`{other}` ({error.condition})' for other, error in others)}."
+    text += " Those of all other tables are kept."
+    kind = (
+        UserError if isinstance(first, UnsupportedError) else type(first)
+    )  # the second engine knows nothing of others
+    return kind(first.condition, text, sqlstate=first.sqlstate, span=span, retryable=first.retryable)
 
 
 def statistics_of(table: Any, env: Environment) -> StoredStatistics | None:
@@ -99,6 +118,21 @@ def shown(found: StoredStatistics | None) -> str | None:
     return f"{found.facts['bytes']} bytes" + (f", {rows} rows" if rows is not None else "")
 
 
+def counts_of(found: StoredStatistics | None, table: str) -> dict[str, int]:
+    """Spark's facts of a table in JSON, those that are known."""
+    keys = {"size_in_bytes": "bytes", "num_rows": "rows"}
+    facts = {} if found is None else found.facts
+    try:
+        return {key: int(facts[name]) for key, name in keys.items() if name in facts}
+    except ValueError as error:
+        raise _damaged(f"table {table}") from error
+
+
+def _damaged(what: str) -> ServerError:
+    text = f"What ANALYZE has found of the {what} is damaged. ANALYZE TABLE makes it anew."
+    return ServerError("CATALOG_FILE_CORRUPT", text)
+
+
 def shown_of(found: StoredStatistics | None, column: StructField, zone: str) -> dict[str, str]:
     """What DESCRIBE tells of a column in a session's zone, "NULL" where nothing is known."""
     try:
@@ -106,8 +140,7 @@ def shown_of(found: StoredStatistics | None, column: StructField, zone: str) -> 
         if column.type == TIMESTAMP:
             known |= {key: _zoned(int(known[key]), zone) for key in ("min", "max") if key in known}
     except (ValueError, OverflowError, RecursionError) as error:
-        text = f"What ANALYZE has found of the column {column.name} is damaged. ANALYZE TABLE makes it anew."
-        raise ServerError("CATALOG_FILE_CORRUPT", text) from error
+        raise _damaged(f"column {column.name}") from error
     return {key: known.get(key, "NULL") for key in TOLD}
 
 

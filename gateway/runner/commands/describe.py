@@ -14,7 +14,7 @@ from gateway.engine.base import Emit, Statement
 from gateway.errors import UserError, unsupported
 from gateway.runner.answer import Answer, rows_of, strings
 from gateway.runner.commands import views
-from gateway.runner.commands.analysis import shown, shown_of, statistics_of
+from gateway.runner.commands.analysis import counts_of, shown, shown_of, statistics_of
 from gateway.runner.commands.described_json import table_json, temporary_view_json, view_json
 from gateway.runner.commands.schemas import schema_in
 from gateway.runner.environment import Environment, Queries
@@ -115,7 +115,8 @@ def _json_of(command: c.DescribeTable, fields: tuple[StructField, ...], table: A
         raise unsupported("DESCRIBE … AS JSON of a relation of the information schema", command.table.span)
     if table is None or not table.name.catalog:
         raise unsupported("DESCRIBE … AS JSON of files by their path", command.table.span)
-    return table_json(table, fields, _provider(table), _keys(table, env))
+    counts = counts_of(statistics_of(table, env), table.name.table)
+    return table_json(table, fields, _provider(table), _keys(table, env), counts)
 
 
 def _kind(table: Any) -> str:

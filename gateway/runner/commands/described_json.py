@@ -23,7 +23,13 @@ from gateway.worker_jobs import TempView
 _USUAL = "UTF8_BINARY"
 
 
-def table_json(table: Any, fields: Sequence[StructField], provider: str, keys: Sequence[tuple[str, str]] = ()) -> str:
+def table_json(
+    table: Any,
+    fields: Sequence[StructField],
+    provider: str,
+    keys: Sequence[tuple[str, str]] = (),
+    statistics: Mapping[str, int] | None = None,
+) -> str:
     """Of a table of a catalog."""
     return _document(
         (table.name.catalog, table.name.schema, table.name.table),
@@ -34,6 +40,7 @@ def table_json(table: Any, fields: Sequence[StructField], provider: str, keys: S
             "provider": provider,
             "comment": table.comment,
             "table_properties": dict(sorted(table.properties.items())),
+            "statistics": dict(statistics or {}),
             "partition_columns": list(table.partition_columns),
             "table_constraints": f"[{', '.join(f'({name},{text})' for name, text in keys)}]" if keys else None,
         },

@@ -96,6 +96,24 @@ def test_without_a_scan_rows_are_known_only_while_nothing_changes(filled: Sessio
     assert _of_table(filled) == f"{_size(filled)} bytes"
 
 
+def test_they_are_told_as_json(filled: Session) -> None:
+    def told() -> dict[str, Any] | None:
+        ((text,),) = filled.rows("DESCRIBE EXTENDED t AS JSON")
+        found: dict[str, Any] | None = json.loads(text).get("statistics")
+        return found
+
+    assert told() is None
+    filled.run("ANALYZE TABLE t COMPUTE STATISTICS NOSCAN")
+    assert told() == {"size_in_bytes": _size(filled)}
+    filled.run("ANALYZE TABLE t COMPUTE STATISTICS FOR COLUMNS i")
+    assert told() == {"size_in_bytes": _size(filled), "num_rows": 3}
+    path = Path(folder_of(filled)).parent / "_objects" / "t.statistics.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "facts": {"bytes": "many"}}))
+    with pytest.raises(ServerError) as caught:
+        told()
+    assert caught.value.condition == "CATALOG_FILE_CORRUPT"
+
+
 def test_they_go_with_the_table(filled: Session) -> None:
     filled.run("ANALYZE TABLE t COMPUTE STATISTICS FOR COLUMNS i")
     filled.run("ALTER TABLE t RENAME TO u")
@@ -125,7 +143,22 @@ def test_all_tables_of_a_schema(filled: Session) -> None:
     filled.run("ANALYZE TABLES COMPUTE STATISTICS")
     assert (_of_table(filled) or "").endswith(" bytes, 3 rows")
     assert (_of_table(filled, "u") or "").endswith(" bytes, 10 rows")
-    filled.run("ANALYZE TABLES IN default COMPUTE STATISTICS NOSCAN")
+    filled.run("ANALYZE TABLES IN shop COMPUTE STATISTICS NOSCAN")
+    assert (_of_table(filled, "u") or "").endswith(" bytes, 10 rows")
+
+
+def test_all_tables_of_a_schema_but_those_that_are_damaged(filled: Session) -> None:
+    for name in ("a", "b", "u"):
+        filled.run(f"CREATE TABLE {name} AS SELECT id FROM range(10)")
+    for name in ("a", "b"):
+        (Path(folder_of(filled)).parent / name / "_delta_log" / f"{1:020}.json").write_text("no JSON")
+    with pytest.raises(GatewayError) as caught:
+        filled.run("ANALYZE TABLES IN shop COMPUTE STATISTICS")
+    assert caught.value.condition == "DELTA_LOG_CORRUPT"
+    assert "of the table `a`: " in caught.value.message
+    assert "Nor has it of `b` (DELTA_LOG_CORRUPT)." in caught.value.message
+    assert caught.value.span is not None
+    assert (_of_table(filled) or "").endswith(" bytes, 3 rows")
     assert (_of_table(filled, "u") or "").endswith(" bytes, 10 rows")
 
 
