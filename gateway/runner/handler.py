@@ -6,6 +6,7 @@ import contextlib
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any, NoReturn
 
 import pyarrow as pa
@@ -49,6 +50,7 @@ from gateway.runner import commands, metadata
 from gateway.runner.answer import Answer
 from gateway.runner.catalogs import open_catalogs
 from gateway.runner.commands.explain import explained_elsewhere
+from gateway.runner.commands.targets import only_row
 from gateway.runner.environment import Environment, environment_of
 from gateway.runner.kept import Kept, KeptQueries
 from gateway.runner.objects import called_function
@@ -64,6 +66,9 @@ from gateway.sql.read.statement import Statement as Read
 from gateway.sql.read.statement import read_statement
 from gateway.sql.read.tokens import span_of_token
 from gateway.sql.spark.allowed import check_allowed
+from gateway.sql.typed.catalogue import Context
+from gateway.sql.typed.nodes import Ids, Rel
+from gateway.sqltypes import StructField, struct
 
 _MOST_WITNESSES = 256  # files that are looked at each time before an answer is given once more
 _UNKNOWN_FUNCTION = ("UNRESOLVED_ROUTINE", "UNRESOLVED_TABLE_VALUED_FUNCTION")
@@ -118,7 +123,18 @@ class Runner(Handler):
 
     def environment(self, session: SessionState) -> Environment:
         """What a statement of `session` sees."""
-        return environment_of(session, self.catalogs, self.paths, self._history)
+        env = environment_of(session, self.catalogs, self.paths, self._history)
+        env.tables.compute = partial(self._computed, env.context)
+        return env
+
+    def _computed(self, context: Context, rel: Rel, ids: Ids) -> int | None:
+        """The BIGINT of a query of one row, which stands in a statement where a constant has to be known."""
+        schema = struct(*(StructField(c.name, c.type, c.nullable) for c in rel.columns))
+        query = BoundQuery(rel, schema, ids if ids.subqueries else None)
+        value: int | None
+        (value,) = only_row(plan(compile_query(query, context)), self, _Nowhere())
+        self.engine.measured()  # it is no operator of the statement's
+        return value
 
     def _statement(self, job: Statement, emit: Emit) -> None:
         started = time.perf_counter()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any
@@ -54,6 +54,7 @@ class StatementTables:
         self.seen = seen  # the history
         self.runtime = runtime  # what is open and runs
         self.seconds = 0.0  # spent in catalogs
+        self.compute: Callable[[Any, Any], int | None] | None = None  # the value of a query of one row
         self.views: dict[Any, Witness | None] = {}  # what the views of `pinned` were read from
         self.asked: dict[Any, tuple[str, str]] = {}  # schemas and names of `pinned`, as they were spelt
 
@@ -190,6 +191,12 @@ class StatementTables:
         """The parsed query of a view."""
         return _view_tree(view.query)
 
+    def computed(self, rel: Any, ids: Any) -> int | None:
+        """The value of a query of one row. Raises what it raises, UnsupportedError where no engine can be asked."""
+        if self.compute is None:
+            raise unsupported("this time travel expression")
+        return self.compute(rel, ids)
+
     def inside(self, view: TempView) -> StatementTables:
         """The same catalogs and pins under the view's names; a view keeps the time zone that it was made under."""
         if view.collation:
@@ -206,7 +213,7 @@ class StatementTables:
         tables = StatementTables(
             self.catalogs, self.paths, view.catalog, view.schema, self.pinned, self.settings, self.seen, self.runtime
         )
-        tables.views, tables.asked = self.views, self.asked
+        tables.views, tables.asked, tables.compute = self.views, self.asked, self.compute
         return tables
 
     def witnesses(self) -> tuple[Witness, ...] | None:

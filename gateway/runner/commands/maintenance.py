@@ -21,7 +21,7 @@ from gateway.delta.schema import Column
 from gateway.delta.table import Snapshot
 from gateway.delta.vacuum import remove, sweep
 from gateway.engine.base import Emit, Planned, Statement
-from gateway.errors import UserError, unsupported
+from gateway.errors import Span, UserError, unsupported
 from gateway.instants import known_zone, parse_timestamp, stamp_text
 from gateway.planner import plan
 from gateway.runner.answer import Answer, done, rows_of
@@ -30,8 +30,10 @@ from gateway.runner.commands.targets import computed, quoted, stop_if_cancelled,
 from gateway.runner.environment import Environment, Queries
 from gateway.sql.bind.changes import ChangeBinder
 from gateway.sql.bind.scope import Scope, Source
+from gateway.sql.bind.travel import moment_of
 from gateway.sql.compile import binder_of, compile_query, queried
 from gateway.sql.read import command_nodes as c
+from gateway.sql.read.tree import span_of
 from gateway.sql.typed import nodes as b
 from gateway.sqltypes import BIGINT, BOOLEAN, DOUBLE, STRING, DataType, StructField, StructType, struct
 
@@ -296,7 +298,7 @@ def restore(command: c.Restore, job: Statement, env: Environment, runner: Querie
     check_restorable(snapshot)
     version, shown = command.version, None
     if version is None:
-        version, shown = _version_at(command, table, env.context.time_zone)
+        version, shown = _version_at(_moment(command, env), table, command.table.span)
     elif version > snapshot.version:
         raise no_version(snapshot, version)
     emit(Planned("RESTORE", "gateway", "a commit to the Delta log", _RESTORED, writes=True))
@@ -305,14 +307,23 @@ def restore(command: c.Restore, job: Statement, env: Environment, runner: Querie
     return rows_of("RESTORE", _RESTORED, [[count] for count in counts], announced=True, facts={"version": made})
 
 
-def _version_at(command: c.Restore, table: DeltaBoundTable, zone: str) -> tuple[int, str]:
-    """The version that was current at a time, and the time as the history shows it."""
-    text, span = command.timestamp or "", command.table.span
-    wanted = parse_timestamp(text, known_zone(zone))
+def _moment(command: c.Restore, env: Environment) -> int:
+    """The microseconds of the time that a table is restored to."""
+    span = command.table.span
+    if command.moment is not None:
+        binder = binder_of(env.context, env.tables, env.session.views, env.parameters)
+        return moment_of(command.moment, binder, span_of(command.moment) or span)
+    text = command.timestamp or ""
+    wanted = parse_timestamp(text, known_zone(env.context.time_zone))
     if wanted is None:
         told = f"The provided timestamp ('{text}') cannot be converted to a valid timestamp."
         raise UserError("DELTA_TIMESTAMP_INVALID", told, span=span)
-    wanted //= 1000
+    return wanted
+
+
+def _version_at(micros: int, table: DeltaBoundTable, span: Span) -> tuple[int, str]:
+    """The version that was current at a time, and the time as the history shows it."""
+    wanted = micros // 1000
     snapshot = table.snapshot
     versions = [n for n in commit_versions(snapshot.root) if n <= snapshot.version]
     times = commit_times(snapshot.root, versions, snapshot.properties)

@@ -19,6 +19,7 @@ from gateway.sql.bind.names import Names
 from gateway.sql.bind.pivots import pivoted, unpivoted
 from gateway.sql.bind.scope import Scope, Source
 from gateway.sql.bind.sites import called
+from gateway.sql.bind.travel import version_of
 from gateway.sql.bind.view_columns import cast_columns, kept_columns
 from gateway.sql.functions.fold import fold, fold_whole
 from gateway.sql.read.tree import Pivot, Unpivot, span_of
@@ -27,7 +28,6 @@ from gateway.sql.typed.coerce import coerced, written_of
 from gateway.sql.typed.nodes import (
     Agg,
     Call,
-    Cast,
     Col,
     Cte,
     CteRef,
@@ -42,12 +42,11 @@ from gateway.sql.typed.nodes import (
     Range,
     Rel,
     Scan,
-    Subquery,
     Values,
     Window,
 )
 from gateway.sql.typed.walk import contains
-from gateway.sqltypes import BIGINT, BOOLEAN, TIMESTAMP, StructType, is_numeric
+from gateway.sqltypes import BIGINT, BOOLEAN, StructType, is_numeric
 from gateway.worker_jobs import TempView
 
 Node = exp.Expr
@@ -65,6 +64,9 @@ class Tables(Protocol):
 
     def changes(self, parts: Sequence[str], start: Any, end: Any, span: Span | None) -> Any:
         """The changes of a table from a version or moment to another, or to the newest version."""
+
+    def computed(self, rel: Rel, ids: Ids) -> int | None:
+        """The one value of a query of one row; raises what computing it raises."""
 
     def view_tree(self, view: TempView) -> Node: ...
 
@@ -180,7 +182,7 @@ class Relations:
         parts = [node.args[k].name for k in ("catalog", "db", "this") if node.args.get(k) is not None]
         version = node.args.get("version")
         span = span_of(node)
-        as_of = self._as_of(version) if version is not None else None
+        as_of = version_of(version, self) if version is not None else None
         if len(parts) == 1:
             name = parts[0].lower()
             if name in self.ctes:
@@ -203,36 +205,6 @@ class Relations:
                 raise unsupported("time travel on a view", span)
             return self._stored_view(table, span), qualifier
         return self.scan(table, name_.table), qualifier
-
-    def _as_of(self, version: Node) -> tuple[str, Any]:
-        """("version", int) or ("timestamp", microseconds): a constant."""
-        expr = self.expressions.bind(version.expression, Scope())
-        literal = fold(expr, self.context)
-        if literal is None and not contains(expr, Col) and not contains(expr, Subquery):
-            raise unsupported("this time travel expression", span_of(version))
-        if literal is None or literal.value is None:
-            raise UserError(
-                "INVALID_TIME_TRAVEL_TIMESTAMP_EXPR.INPUT",
-                "The time travel expression must be a constant that is not NULL.",
-                span=span_of(version),
-            )
-        if version.this == "VERSION":
-            try:
-                return ("version", int(literal.value))
-            except ValueError:
-                raise UserError(
-                    "INVALID_TIME_TRAVEL_SPEC",
-                    f"{literal.value!r} is not a version.",
-                    span=span_of(version),
-                ) from None
-        moved = fold(Cast(TIMESTAMP, True, literal), self.context) if literal.type != TIMESTAMP else literal
-        if moved is None or moved.value is None:
-            raise UserError(
-                "INVALID_TIME_TRAVEL_TIMESTAMP_EXPR.INPUT",
-                "Cannot be converted to a timestamp.",
-                span=span_of(version),
-            )
-        return ("timestamp", moved.value)
 
     def scan(self, table: Any, alias: str) -> Scan:
         """A fresh scan of all columns of `table`."""

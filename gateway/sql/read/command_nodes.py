@@ -516,11 +516,12 @@ class Vacuum:
 
 @dataclass(frozen=True, slots=True)
 class Restore:
-    """RESTORE [TABLE] name [TO] VERSION AS OF version | TIMESTAMP AS OF 'timestamp'."""
+    """RESTORE [TABLE] name [TO] VERSION AS OF version | TIMESTAMP AS OF 'timestamp' | expression."""
 
     table: Name
     version: int | None
     timestamp: str | None
+    moment: exp.Expr | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,9 +107,14 @@ class MaintenanceParser(CommandRules):
         if not self.match("TIMESTAMP"):
             self.expect("SYSTEM_TIME")
         self.expect("AS", "OF")
-        timestamp = self.string()
+        if self.word == STRING and self.peek() == END:
+            timestamp = self.string()
+            self._end()
+            return Restore(table, None, timestamp)
+        moment = self.expression()
+        allowed.check(moment)
         self._end()
-        return Restore(table, None, timestamp)
+        return Restore(table, None, None, moment)
 
     def _analyze(self) -> Analyze | AnalyzeTables:
         self.advance()

@@ -280,6 +280,13 @@ def test_links_are_neither_followed_nor_removed(littered: Session, tmp_path: Pat
         ("RESTORE t TO TIMESTAMP AS OF '2000-01-01'", "DELTA_CANNOT_RESTORE_TIMESTAMP_EARLIER"),
         ("RESTORE t TO TIMESTAMP AS OF '2100-01-01'", "DELTA_CANNOT_RESTORE_TIMESTAMP_GREATER"),
         ("RESTORE t TO TIMESTAMP AS OF 'soon'", "DELTA_TIMESTAMP_INVALID"),
+        ("RESTORE t TO TIMESTAMP AS OF date_sub(current_date(), 9999)", "DELTA_CANNOT_RESTORE_TIMESTAMP_EARLIER"),
+        ("RESTORE t TO TIMESTAMP AS OF now() + INTERVAL 1 DAY", "DELTA_CANNOT_RESTORE_TIMESTAMP_GREATER"),
+        ("RESTORE t TO TIMESTAMP AS OF 1 / 0", "DIVIDE_BY_ZERO"),
+        ("RESTORE t TO TIMESTAMP AS OF rand()", "INVALID_TIME_TRAVEL_TIMESTAMP_EXPR.NON_DETERMINISTIC"),
+        ("RESTORE t TO TIMESTAMP AS OF NULL", "INVALID_TIME_TRAVEL_TIMESTAMP_EXPR.INPUT"),
+        ("RESTORE t TO TIMESTAMP AS OF p", "_LEGACY_ERROR_TEMP_0056"),
+        ("RESTORE t TO TIMESTAMP AS OF now() now", "PARSE_SYNTAX_ERROR"),
         ("RESTORE t", "PARSE_SYNTAX_ERROR"),
         ("RESTORE nowhere TO VERSION AS OF 1", "TABLE_OR_VIEW_NOT_FOUND"),
     ],
@@ -340,6 +347,24 @@ def test_a_time_means_the_version_of_then(parted: Session) -> None:
         "version": None,
         "timestamp": f"{text}.0",
     }
+
+
+@pytest.mark.parametrize(
+    "moment",
+    [
+        "current_timestamp() - INTERVAL '3:30' HOUR TO MINUTE",
+        "now() - make_dt_interval(0, 3, 30)",
+        "(SELECT max(col1) FROM VALUES (now() - INTERVAL 210 MINUTES))",
+    ],
+)
+def test_a_time_may_be_computed(parted: Session, moment: str) -> None:
+    for version in range(4):
+        then = time.time() - 3600 * (5 - version)
+        os.utime(log.commit_path(str(folder_of(parted)), version), (then, then))
+    expected = sorted(parted.rows("SELECT * FROM t VERSION AS OF 1"), key=repr)
+    assert sorted(parted.rows(f"SELECT * FROM t TIMESTAMP AS OF {moment}"), key=repr) == expected
+    parted.run(f"RESTORE t TO TIMESTAMP AS OF {moment}")
+    assert _rows(parted) == expected
 
 
 def test_a_version_is_not_restored_without_its_files_nor_once_they_may_be_gone(parted: Session) -> None:

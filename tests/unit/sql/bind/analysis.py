@@ -62,6 +62,9 @@ class MadeUpTables:
         assert isinstance(command, Query)
         return command.tree
 
+    def computed(self, rel: Any, ids: Any) -> int | None:
+        raise NotImplementedError
+
     def inside(self, view: TempView) -> MadeUpTables:
         return self
 
