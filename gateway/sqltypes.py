@@ -398,6 +398,16 @@ def has_map(t: DataType) -> bool:
     return isinstance(t, MapType) or any(has_map(c) for c in t.children())
 
 
+def has_variant(t: DataType) -> bool:
+    """A VARIANT, or something with one inside."""
+    return t == VARIANT or any(has_variant(c) for c in t.children())
+
+
+def is_orderable(t: DataType) -> bool:
+    """Whether values are told apart, compared and sorted."""
+    return not has_map(t) and not has_variant(t)
+
+
 def is_nested(t: DataType) -> bool:
     return isinstance(t, (ArrayType, MapType, StructType))
 

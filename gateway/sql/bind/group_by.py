@@ -21,7 +21,7 @@ from gateway.sql.read.tree import span_of
 from gateway.sql.typed.keys import key
 from gateway.sql.typed.nodes import Agg, Col, Expr, Lit, Window
 from gateway.sql.typed.walk import children, contains
-from gateway.sqltypes import BIGINT, has_map
+from gateway.sqltypes import BIGINT, has_map, has_variant
 
 Node = exp.Expr
 
@@ -170,6 +170,12 @@ class GroupBy:
                 "UNSUPPORTED_EXPR_FOR_OPERATOR", "Window functions are not allowed in GROUP BY.", span=span_of(tree)
             )
         self.generators.refuse(expr, "GROUP BY", span_of(tree))
+        if has_variant(expr.type):
+            raise UserError(
+                "GROUP_EXPRESSION_TYPE_IS_NOT_ORDERABLE",
+                f'An expression of the type "{expr.type.sql}" cannot be used to group by: the type is not orderable.',
+                span=span_of(tree),
+            )
         if has_map(expr.type):
             raise unsupported(f"GROUP BY an expression of type {expr.type.sql}", span_of(tree))
         return expr

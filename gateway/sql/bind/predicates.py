@@ -17,7 +17,7 @@ from gateway.sql.functions.operators import as_boolean, comparison
 from gateway.sql.read.tree import IntervalLiteral, Positive, TypedLiteral, span_of
 from gateway.sql.typed.coerce import coerced, comparable_of
 from gateway.sql.typed.nodes import Call, Col, Expr, Lit
-from gateway.sqltypes import BOOLEAN, STRING, DataType, has_map
+from gateway.sqltypes import BOOLEAN, STRING, DataType, is_orderable
 
 Node = exp.Expr
 #: What Spark's parser makes expressions of, with a value of their own if they are of constants.
@@ -53,7 +53,7 @@ def in_(binder: Expressions, node: exp.In, scope: Scope) -> Expr:
             "Cannot resolve the IN list due to data type mismatch: input to `in` should all be the same type.",
             span=span,
         )
-    if has_map(common):
+    if not is_orderable(common):
         raise UserError(
             "DATATYPE_MISMATCH.INVALID_ORDERING_TYPE",
             f'The `in` does not support ordering on type "{common.sql}".',

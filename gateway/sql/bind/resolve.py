@@ -21,7 +21,7 @@ from gateway.sql.read.tree import span_of
 from gateway.sql.typed.catalogue import Catalogue, Context
 from gateway.sql.typed.coerce import coerced, comparable_type, least_common_type, plain
 from gateway.sql.typed.nodes import Col, Cte, Ids, Project, Rel, SetOp, With
-from gateway.sqltypes import DataType, StructField, StructType, has_map, struct
+from gateway.sqltypes import DataType, StructField, StructType, has_variant, is_orderable, struct
 from gateway.worker_jobs import TempView
 
 Node = exp.Expr
@@ -203,10 +203,11 @@ class Binder(Relations):
                     f'compatible with "{first.columns[position].type.sql}" at the same column of the first table.',
                     span=span_of(node),
                 )
-            if (kind != "union" or not every) and has_map(common):
+            if (kind != "union" or not every) and not is_orderable(common):
+                kind_of_type = "VARIANT" if has_variant(common) else "MAP"
                 raise UserError(
-                    "UNSUPPORTED_FEATURE.SET_OPERATION_ON_MAP_TYPE",
-                    f"Cannot have MAP type columns in DataFrame which calls set operations ({word}).",
+                    f"UNSUPPORTED_FEATURE.SET_OPERATION_ON_{kind_of_type}_TYPE",
+                    f"Cannot have {kind_of_type} type columns in DataFrame which calls set operations ({word}).",
                     span=span_of(node),
                 )
             types.append(common)

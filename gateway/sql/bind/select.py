@@ -42,7 +42,7 @@ from gateway.sql.typed.nodes import (
     Window,
 )
 from gateway.sql.typed.walk import children, contains, has_outer, nodes
-from gateway.sqltypes import DataType, has_map, quote_part
+from gateway.sqltypes import DataType, has_variant, is_orderable, quote_part
 
 Node = exp.Expr
 _TIME_WINDOWS = frozenset({"window", "session_window"})
@@ -214,10 +214,11 @@ class SelectBinder:
 
     def _distinct(self, rel: Rel, exprs: list[Expr], outputs: tuple[Col, ...], order: Node | None) -> Rel:
         for output in outputs:
-            if has_map(output.type):
+            if not is_orderable(output.type):
+                kind = "VARIANT" if has_variant(output.type) else "MAP"
                 raise UserError(
-                    "UNSUPPORTED_FEATURE.SET_OPERATION_ON_MAP_TYPE",
-                    f'Cannot have MAP type columns in DataFrame which calls set operations (column "{output.name}").',
+                    f"UNSUPPORTED_FEATURE.SET_OPERATION_ON_{kind}_TYPE",
+                    f'Cannot have {kind} type columns in DataFrame which calls set operations (column "{output.name}").',
                     span=span_of(self.node),
                 )
         rel = Distinct(outputs, Project(outputs, rel, tuple(exprs)))

@@ -11,7 +11,7 @@ from gateway.sql.bind.binder import Expressions
 from gateway.sql.bind.scope import Scope
 from gateway.sql.read.tree import span_of
 from gateway.sql.typed.nodes import Expr, SortKey
-from gateway.sqltypes import has_map
+from gateway.sqltypes import is_orderable
 
 Node = exp.Expr
 
@@ -23,7 +23,7 @@ def sort_keys(binder: Expressions, items: Sequence[Node], scope: Scope) -> list[
 
 def sort_key(item: Node, expr: Expr) -> SortKey:
     """The key of one ``Ordered`` node."""
-    if has_map(expr.type):
+    if not is_orderable(expr.type):
         raise UserError(
             "DATATYPE_MISMATCH.INVALID_ORDERING_TYPE",
             f'The `sortorder` does not support ordering on type "{expr.type.sql}".',

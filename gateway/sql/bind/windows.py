@@ -26,10 +26,10 @@ from gateway.sqltypes import (
     DataType,
     DecimalType,
     IntervalType,
-    has_map,
     interval,
     is_integral,
     is_numeric,
+    is_orderable,
 )
 
 Node = exp.Expr
@@ -52,7 +52,7 @@ def window(binder: Expressions, node: exp.Window, scope: Scope) -> Expr:
         spec = named
     partition = tuple(binder.bind(p, scope) for p in spec.args.get("partition_by") or ())
     for key in partition:
-        if has_map(key.type):
+        if not is_orderable(key.type):
             message = f'A column expression cannot be sorted because its type "{key.type.sql}" is not orderable.'
             raise UserError("EXPRESSION_TYPE_IS_NOT_ORDERABLE", message, span=span)
     order_node = spec.args.get("order")

@@ -37,10 +37,10 @@ from gateway.sqltypes import (
     StructField,
     StructType,
     array,
-    has_map,
     interval,
     is_datetime,
     is_integral,
+    is_orderable,
     struct,
 )
 
@@ -79,7 +79,7 @@ def _with_value(site: Site, value_at: int = 1) -> tuple[Expr, ...]:
 
 
 def _not_orderable(site: Site, t: DataType) -> None:
-    if has_map(t):
+    if not is_orderable(t):
         raise UserError(
             "DATATYPE_MISMATCH.INVALID_ORDERING_TYPE",
             f'The `{site.shown}` does not support ordering on type "{t.sql}".',

@@ -24,8 +24,8 @@ from gateway.sqltypes import (
     StructField,
     StructType,
     array,
-    has_map,
     is_integral,
+    is_orderable,
     map_of,
     struct,
 )
@@ -83,7 +83,7 @@ def _bind_map(function: Function, site: Site) -> Expr:
             f"The given {which.lower()}s of function `{site.shown}` should all be the same type, but they are [{types}].",
             span=site.span,
         )
-    if has_map(key):
+    if not is_orderable(key):
         raise UserError(
             "DATATYPE_MISMATCH.INVALID_MAP_KEY_TYPE", f'The key of map cannot be/contain "{key.sql}".', span=site.span
         )

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from gateway.errors import UserError
 from gateway.sql.functions.lowerings import kernel, refused
 from gateway.sql.typed import nodes as bound
 from gateway.sql.typed.catalogue import Context, Function, Lower, Site, make, param
 from gateway.sql.typed.nodes import Call, Expr
-from gateway.sqltypes import BIGINT, BINARY, INT, STRING, IntervalType, has_map
+from gateway.sqltypes import BIGINT, BINARY, INT, STRING, IntervalType, has_map, has_variant
 
 
 def _bind_hash(function: Function, site: Site) -> Expr:
     if not site.args:
         raise site.wrong_count("> 0")
     for i, arg in enumerate(site.args):
+        if has_variant(arg.type):
+            text = f"Input to the function `{site.shown}` cannot contain elements of the type VARIANT."
+            raise UserError("DATATYPE_MISMATCH.HASH_VARIANT_TYPE", text, span=site.span)
         if has_map(arg.type):
             raise site.mismatch(i, "any type but MAP")
     return make(function, site, site.args, INT if function.name == "hash" else BIGINT, False)

@@ -18,7 +18,7 @@ from gateway.sqltypes import (
     StructField,
     StructType,
     array,
-    has_map,
+    is_orderable,
     map_of,
     struct,
 )
@@ -92,7 +92,7 @@ def _bind_from_arrays(function: Function, site: Site) -> Expr:
         if not isinstance(t, ArrayType):
             raise site.mismatch(index, "ARRAY")
     keys, values = (array_of(a) for a in site.args)
-    if has_map(keys.element):
+    if not is_orderable(keys.element):
         raise UserError(
             "DATATYPE_MISMATCH.INVALID_MAP_KEY_TYPE",
             f'The key of map cannot be/contain "{keys.element.sql}".',

@@ -45,7 +45,6 @@ from gateway.sqltypes import (
     DecimalType,
     IntervalType,
     StructType,
-    has_map,
     interval,
     is_datetime,
     is_decimal,
@@ -53,6 +52,7 @@ from gateway.sqltypes import (
     is_integral,
     is_interval,
     is_numeric,
+    is_orderable,
 )
 
 COMPARISONS = ("=", "<", ">", "<=", ">=", "<=>")
@@ -109,7 +109,7 @@ def comparison(symbol: str, left: Expr, right: Expr, span: Span | None) -> Expr:
     common = comparable_type(left.type, right.type)
     if common is None or not are_compared(left.type, right.type):
         raise _different(symbol, left, right, span)
-    if has_map(common):
+    if not is_orderable(common):
         raise _mismatch(
             "INVALID_ORDERING_TYPE", symbol, left, right, span, "the operator does not support ordering on this type"
         )

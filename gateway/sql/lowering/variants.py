@@ -17,7 +17,8 @@ _HANDS_ON = frozenset({"coalesce", "nvl", "ifnull", "nvl2", "if"})
 _GETS = frozenset({"variant_get", "try_variant_get", "_variant_path"})
 _MAKES = frozenset({"parse_json", "try_parse_json", "to_json", "to_variant_object"}) | _GETS | _HANDS_ON
 _ROWS = frozenset({"variant_explode", "variant_explode_outer"})
-_OF_ROWS = frozenset({"first", "last", "any_value"})  # aggregates that give one of their values
+_OF_ROWS = frozenset({"first", "last", "any_value", "max_by", "min_by"})  # aggregates that give one of their values
+_OF_WINDOWS = frozenset({"lag", "lead", "nth_value"})
 _TAKES = (
     frozenset({"to_json", "is_variant_null", "typeof", "schema_of_variant", "schema_of_variant_agg", *NULL_TESTS})
     | _GETS
@@ -37,6 +38,7 @@ def check_variants(rel: b.Rel) -> None:
                 raise unsupported("grouping or sorting by a VARIANT")
             inside = list(nodes(expr))
             beside = {id(part) for node in inside if _hands_on(node) for part in parts_of(node) if _is_text(part)}
+            beside |= {id(part) for node in inside if _joins(node) for part in parts_of(node) if _is_joined(part)}
             for node in inside:
                 if id(node) not in beside:
                     _check(node)
@@ -83,7 +85,7 @@ def _check(node: b.Expr) -> None:
     if node.type == VARIANT and not _may_give(node):
         raise unsupported("a VARIANT made in this way", span)
     takes = (
-        _hands_on(node) or (isinstance(node, (b.Call, b.Agg)) and node.fn in _TAKES) or _tells(node) or _is_one_of(node)
+        _hands_on(node) or (isinstance(node, (b.Call, b.Agg)) and node.fn in _TAKES) or _tells(node) or _of_window(node)
     )
     takes |= isinstance(node, b.Agg) and node.fn == "count" and not node.distinct
     if not takes and any(_holds(part.type) for part in parts_of(node)):
@@ -104,6 +106,22 @@ def _is_text(node: b.Expr) -> bool:
     return isinstance(node, b.Cast) and node.type == VARIANT and is_string(node.arg.type)
 
 
+def _joins(node: b.Expr) -> bool:
+    """Whether it makes texts of its operands by itself."""
+    return isinstance(node, b.Call) and node.fn == "concat" and is_string(node.type)
+
+
+def _is_joined(node: b.Expr) -> bool:
+    return isinstance(node, b.Cast) and node.implicit and node.arg.type == VARIANT and is_string(node.type)
+
+
+def _of_window(node: b.Expr) -> bool:
+    """Whether it gives a value of a row that a window shows, or counts them."""
+    if isinstance(node, b.Window):
+        return _of_window(node.fn)
+    return _is_one_of(node) or (isinstance(node, b.Call) and node.fn in _OF_WINDOWS)
+
+
 def _tells(node: b.Expr) -> bool:
     """Whether a VARIANT becomes another type because the statement says so: Spark does nothing of the kind by itself."""
     told = isinstance(node, b.Cast) and (not node.implicit or node.span is not None)  # int(v) has its place
@@ -115,7 +133,7 @@ def _may_give(node: b.Expr) -> bool:
         return node.value is None
     if isinstance(node, b.Cast):
         return node.arg.type == VOID or (_becomes_variant(node.arg.type) and not node.implicit)
-    return isinstance(node, b.Case) or (isinstance(node, b.Call) and node.fn in _MAKES) or _is_one_of(node)
+    return isinstance(node, b.Case) or (isinstance(node, b.Call) and node.fn in _MAKES) or _of_window(node)
 
 
 def _becomes_variant(source: DataType) -> bool:
