@@ -1,19 +1,21 @@
 """Rows that a query below has ordered, for what takes them as they come.
 
 Spark hands rows on in the order of the last ORDER BY: `first(x)` of a sorted view is its first row's, and its rows stay in
-order behind WHERE. The engine keeps no order below a filter or an aggregate: behind a filter rows are ordered again, and to an
-aggregate that order becomes its own.
+order behind WHERE and LATERAL VIEW. The engine keeps no order below a filter, a generator or an aggregate: behind the former
+rows are ordered again, and to an aggregate that order becomes its own.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from gateway.sql.lowering.correlation import numbers
 from gateway.sql.typed import nodes as b
 from gateway.sql.typed.catalogue import Catalogue, is_steady
 from gateway.sql.typed.copies import copied
 from gateway.sql.typed.nodes import Agg, Col, Expr, Ids, Rel, SortKey
 from gateway.sql.typed.walk import all_expressions, all_relations, nodes
+from gateway.sqltypes import BIGINT, INT
 
 _AS_THEY_COME = frozenset((
     "first", "first_value", "last", "last_value", "any_value", "collect_list", "array_agg", "listagg", "string_agg",
@@ -49,7 +51,7 @@ class _Orders:
 
     def again(self, rel: Rel) -> Rel:
         """The relation ordered again, where something stands between it and the sort that orders it."""
-        if not any(isinstance(r, (b.Filter, b.CteRef)) for r in self._above_sort(rel)):
+        if not any(isinstance(r, (b.Filter, b.CteRef, b.Generate)) for r in self._above_sort(rel)):
             return rel
         below, keys = self._ordered(rel)
         columns = tuple(rel.columns)
@@ -58,7 +60,7 @@ class _Orders:
     def _above_sort(self, rel: Rel) -> list[Rel]:
         """What hands on the order of a sort below it; nothing without one, or where a name is of what differs each time."""
         found: list[Rel] = []
-        while isinstance(rel, (b.Project, b.Filter, b.CteRef)):
+        while isinstance(rel, (b.Project, b.Filter, b.CteRef, b.Generate)):
             found.append(rel)
             if isinstance(rel, b.CteRef) and not all(
                 is_steady(e, self.catalogue) for e in all_expressions(rel.cte.plan)
@@ -84,9 +86,20 @@ class _Orders:
         if isinstance(rel, b.Project):
             below, keys = self._ordered(rel.input)
             return _with_keys(replace(rel, input=below), rel.exprs, keys, self.ids)
+        if isinstance(rel, b.Generate):
+            return self._generated(rel)
         sort, columns = _sort_of(rel), tuple(rel.columns)
         assert sort is not None
         return _with_keys(b.Project(columns, rel, columns), columns, sort.keys, self.ids)
+
+    def _generated(self, rel: b.Generate) -> tuple[Rel, tuple[SortKey, ...]]:
+        """The rows that are made of each row, by the number of that row and their place among them."""
+        below, keys = self._ordered(rel.input)
+        number, place = (Col(t, False, self.ids.take(), "order") for t in (INT, BIGINT))
+        counted = b.WindowRel((*below.columns, number), below, (replace(numbers(), order=keys),))
+        made = rel.columns[len(rel.input.columns) :]
+        found = replace(rel, columns=(*counted.columns, *made, place), input=counted, position=place)
+        return found, (SortKey(number, False, True), SortKey(place, False, True))
 
 
 def _asks(agg: Agg) -> bool:

@@ -29,6 +29,8 @@ def generate(writer: BlockWriter, rel: b.Generate) -> Block:
     if rel.outer:
         lowered = f"CASE WHEN cardinality({lowered}) > 0 THEN {lowered} ELSE make_array(NULL) END"
     items = [f'{block.env[i]} AS "v{i}"' for i in kept] + [f"unnest({lowered}) AS {quoted(name)}"]
+    if rel.position is not None:  # lists of one length are taken apart side by side
+        items.append(f'unnest(range(0, CAST(cardinality({lowered}) AS BIGINT))) AS "v{rel.position.id}"')
     where = writer.lowering.filters(block.where)
     writer.envs.append(block.env)
     text = "SELECT " + ", ".join(items) + (f" FROM {block.source}" if block.source else "")
@@ -38,8 +40,11 @@ def generate(writer: BlockWriter, rel: b.Generate) -> Block:
     alias = writer.alias("s")
     env = {i: f'{alias}."v{i}"' for i in kept}
     fields = rel.generator.type.fields  # type: ignore[attr-defined]
-    for column, f in zip(rel.columns[width:], fields, strict=True):
+    made = rel.columns[width : width + len(fields)]
+    for column, f in zip(made, fields, strict=True):
         env[column.id] = f"{alias}.{quoted(name)}[{text_literal(f.name)}]"
+    if rel.position is not None:
+        env[rel.position.id] = f'{alias}."v{rel.position.id}"'
     return Block(f"({text}) AS {alias}", env, filtered=block.is_filtered)
 
 

@@ -332,11 +332,12 @@ class SetOp(Rel):
 
 @dataclass(slots=True, eq=False)
 class Generate(Rel):
-    """LATERAL VIEW / generator in SELECT: the input's columns, then the generator's."""
+    """LATERAL VIEW / generator in SELECT: the input's columns, then the generator's, then `position`, if that is asked for."""
 
     input: Rel
     generator: Call
     outer: bool
+    position: Col | None = None  # which one it is of the rows that the generator makes of a row
 
 
 @dataclass(slots=True, eq=False)

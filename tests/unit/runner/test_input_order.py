@@ -11,6 +11,7 @@ from gateway.runner import Runner
 from tests.unit.runner.session import Session
 
 T = "VALUES (30, 'c', 1), (10, 'a', 1), (20, 'b', 2) AS t(v, k, g)"
+LISTS = "(SELECT * FROM VALUES (3, array(1, 2)), (1, array(5, 4)), (2, array(9, 8)) AS t(id, a) ORDER BY id)"
 
 #: The rows are those of Spark 4.2, in its order.
 ANSWERS: dict[str, list[tuple[Any, ...]]] = {
@@ -29,6 +30,22 @@ ANSWERS: dict[str, list[tuple[Any, ...]]] = {
     f"WITH s AS (SELECT v FROM (SELECT v FROM (SELECT * FROM {T} ORDER BY v DESC) WHERE v > 5 LIMIT 2) ORDER BY v) "
     "SELECT collect_list(v), first(v) FROM s": [([20, 30], 20)],
     "SELECT count(*), first(id) FROM (SELECT id FROM range(10) ORDER BY id % 3 DESC, id)": [(10, 2)],
+    f"SELECT id, e FROM {LISTS} LATERAL VIEW explode(a) AS e": [(1, 5), (1, 4), (2, 9), (2, 8), (3, 1), (3, 2)],
+    f"SELECT id, e FROM {LISTS}, LATERAL explode(a) AS x(e) WHERE e > 4 LIMIT 2": [(1, 5), (2, 9)],
+    f"SELECT id, p, e FROM {LISTS} LATERAL VIEW posexplode(a) AS p, e LIMIT 2": [(1, 0, 5), (1, 1, 4)],
+    f"SELECT e, f FROM {LISTS} LATERAL VIEW explode(a) AS e LATERAL VIEW explode(a) AS f LIMIT 3": [
+        (5, 5),
+        (5, 4),
+        (4, 5),
+    ],
+    f"SELECT e FROM (SELECT id, explode(a) AS e FROM {LISTS}) WHERE e <> 5 LIMIT 2": [(4,), (9,)],
+    f"SELECT collect_list(e), first(e), last(e) FROM {LISTS} LATERAL VIEW explode(a) AS e": [
+        ([5, 4, 9, 8, 1, 2], 5, 2)
+    ],
+    "SELECT k, e FROM (SELECT * FROM VALUES (1, array()), (3, array(1)) AS t(k, a) ORDER BY k DESC) "
+    "LATERAL VIEW OUTER explode(a) AS e": [(3, 1), (1, None)],
+    "SELECT k, e FROM (SELECT * FROM VALUES (3, array(1,2)), (1, array(5,4)), (1, array(9,8)) AS t(k, a) ORDER BY k) "
+    "LATERAL VIEW explode(a) AS e": [(1, 5), (1, 4), (1, 9), (1, 8), (3, 1), (3, 2)],
 }
 
 
