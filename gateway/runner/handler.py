@@ -49,7 +49,7 @@ from gateway.planner import (
 from gateway.runner import commands, metadata
 from gateway.runner.answer import Answer
 from gateway.runner.catalogs import open_catalogs
-from gateway.runner.commands.explain import explained_elsewhere
+from gateway.runner.commands.explain import explained_elsewhere, explained_error
 from gateway.runner.commands.targets import only_row
 from gateway.runner.environment import Environment, environment_of
 from gateway.runner.kept import Kept, KeptQueries
@@ -58,7 +58,7 @@ from gateway.runner.session_definitions import needed
 from gateway.sql.bind.parameters import bound_parameters
 from gateway.sql.bind.resolve import Binder, BoundQuery
 from gateway.sql.compile import Compiled, bind, compile_query, shown
-from gateway.sql.read.command_nodes import Query
+from gateway.sql.read.command_nodes import Explain, Query
 from gateway.sql.read.commands import explained, parse_command
 from gateway.sql.read.identifiers import identified
 from gateway.sql.read.reading import check_reads
@@ -72,6 +72,8 @@ from gateway.sqltypes import StructField, struct
 
 _MOST_WITNESSES = 256  # files that are looked at each time before an answer is given once more
 _UNKNOWN_FUNCTION = ("UNRESOLVED_ROUTINE", "UNRESOLVED_TABLE_VALUED_FUNCTION")
+#: What Spark has no word for, and an EXPLAIN may not tell by the way.
+_FORBIDDEN = frozenset({"PATH_NOT_ALLOWED", "PERMISSION_DENIED"})
 
 
 class Runner(Handler):
@@ -217,7 +219,7 @@ class Runner(Handler):
         hits = cache_hits()
         env.parameters = bound_parameters(statement.markers, job.parameters, env.context)
         if not isinstance(command, Query):
-            answer = commands.run(command, job, env, self, emit)
+            answer = self._commanded(command, statement, job, env, started, emit)
             self._deliver(replace(answer, facts={**answer.facts, **self._touched(command, env)}), emit)
             return
         compiled = compile_query(shown(*self.bind(command.tree, env)), env.context, answers=True)
@@ -235,6 +237,25 @@ class Runner(Handler):
         found = Kept(statement, decision, names, env.tables.touched())
         self._answer_query(found, job, env, facts, emit)
         self._kept.keep(job, found)
+
+    def _commanded(
+        self, command: Any, statement: Read, job: Statement, env: Environment, started: float, emit: Emit
+    ) -> Answer:
+        """What a command answers; EXPLAIN tells what is wrong with its statement, where Spark's analysis would."""
+        try:
+            return commands.run(command, job, env, self, emit)
+        except UserError as error:
+            if not isinstance(command, Explain) or command.mode == "analyze" or error.condition in _FORBIDDEN:
+                raise
+            self._confirm(statement, job, env, error, time.perf_counter() - started)
+            return self._explained_error(error, statement, job, env)
+
+    def _explained_error(self, error: UserError, statement: Read, job: Statement, env: Environment) -> Answer:
+        try:
+            with self.functions_told(statement, env):
+                raise error
+        except UserError:
+            return explained_error(error.text(job.text))
 
     def _answer_again(self, kept: Kept, job: Statement, env: Environment, started: float, emit: Emit) -> None:
         """The answer to a query that was answered before."""

@@ -22,6 +22,12 @@ def explained_elsewhere(engine: str, reason: str) -> Answer:
     return rows_of("EXPLAIN", _PLAN, [[f"Engine: {engine}\nReason: {reason}"]])
 
 
+def explained_error(text: str) -> Answer:
+    """EXPLAIN of a statement that no engine can plan, in a row for each line, as Spark tells of it."""
+    lines = ["Error occurred during query planning: ", *text.rstrip().split("\n")]
+    return rows_of("EXPLAIN", _PLAN, [lines])
+
+
 def change_planned(command: c.Delete | c.Update | c.Merge | c.ReplaceOn, env: Environment, runner: Queries) -> Plan:
     """How the rows are found that a statement changes."""
     if isinstance(command, c.Merge):

@@ -40,9 +40,25 @@ def test_explain_changes_nothing(shop: Session) -> None:
     assert shop.rows("SHOW TABLES LIKE 'made'") == []
 
 
-def test_what_is_wrong_is_an_error(shop: Session) -> None:
-    error = refused(shop, "EXPLAIN SELECT nope")
-    assert (error.condition, error.sqlstate) == ("UNRESOLVED_COLUMN.WITHOUT_SUGGESTION", "42703")
+@pytest.mark.parametrize("mode", ["", "EXTENDED ", "FORMATTED "])
+def test_what_is_wrong_is_told_as_spark_tells_it(shop: Session, mode: str) -> None:
+    rows = [text for (text,) in shop.rows(f"EXPLAIN {mode}SELECT nope")]
+    assert rows[0] == "Error occurred during query planning: "
+    assert rows[1].startswith("[UNRESOLVED_COLUMN.WITHOUT_SUGGESTION] ")
+    assert rows[1].endswith(f" SQLSTATE: 42703 (line 1, pos {15 + len(mode)})")
+    assert rows[-2] == f"EXPLAIN {mode}SELECT nope"
+
+
+@pytest.mark.parametrize(
+    ("text", "condition"),
+    [
+        ("EXPLAIN ANALYZE SELECT nope", "UNRESOLVED_COLUMN.WITHOUT_SUGGESTION"),
+        ("EXPLAIN SELEC 1", "PARSE_SYNTAX_ERROR"),
+        ("EXPLAIN SELECT * FROM delta.`/etc/x`", "PATH_NOT_ALLOWED"),
+    ],
+)
+def test_what_is_wrong_is_an_error(shop: Session, text: str, condition: str) -> None:
+    assert refused(shop, text).condition == condition
 
 
 def analyzed(session: Session, query: str) -> str:
