@@ -98,9 +98,9 @@ def integer_total(spec: UdfSpec) -> Kernel:
 def decimal_total(spec: UdfSpec) -> Kernel:
     """A DECIMAL sum checked against its precision with a DOUBLE sum beside it (128 bits may wrap beyond 1.7e38).
 
-    Params: whether overflow is NULL.
+    Params: whether overflow is NULL, and whether it is a window's, which Spark only looks at once it has its sum.
     """
-    (lenient,) = spec.params
+    lenient, over = spec.params
     target = spec.returns
     assert isinstance(target, DecimalType)
     limit = 10**target.precision
@@ -121,6 +121,9 @@ def decimal_total(spec: UdfSpec) -> Kernel:
             u is not None and (abs(u) >= limit or abs(e or 0.0) > rough) for u, e in zip(units, sizes, strict=True)
         ]
         if any(wrong):
+            if over and not lenient:
+                text = f"The sum cannot be represented as {target.sql}. Use 'try_sum' to tolerate it and return NULL instead."
+                raise RowError("NUMERIC_VALUE_OUT_OF_RANGE.WITH_SUGGESTION", text)
             _overflow(
                 lenient, "Overflow in sum of decimals. Use 'try_sum' to tolerate overflow and return NULL instead."
             )

@@ -258,7 +258,8 @@ def _decimal_sum(agg: Agg, value: Expr, lenient: bool) -> Expr:
     if value.type.precision <= MAX_PRECISION - 10 or BOUNDED in agg.data:
         return total
     estimate = bound.agg_fn("sum", DOUBLE, bound.cast(value, DOUBLE), of=agg, order=())
-    return bound.udf("decimal_total", type_, total, estimate, params=(lenient,), raises=not lenient)
+    params = (lenient, WINDOWED in agg.data)
+    return bound.udf("decimal_total", type_, total, estimate, params=params, raises=not lenient)
 
 
 def _avg(lenient: bool) -> Lower:

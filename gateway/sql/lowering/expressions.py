@@ -86,6 +86,8 @@ from gateway.sqltypes import (
 
 _COMPARISONS = frozenset({"=", "<>", "!=", "<", "<=", ">", ">="})
 _ONE = Lit(INT, False, 1)
+_SUMS = ("sum", "try_sum", "avg")
+_OTHERWISE_OVER = (*MERGED, *_SUMS, "min", "max")
 _ZERO = Lit(INT, False, 0)
 _TWICE = frozenset({"between", "nullif", "nullifzero", "decode"})  # look at their first operand more than once
 _COMPARED = 100  # operands of which each is held against the others
@@ -455,18 +457,14 @@ class Lowering:
             first = filtered_first(agg)
             spared = (lazy_case(a.type, (where, a)) if self.raises(a) else a for a in args[:first])
             args = (*spared, *args[first:])
-        bounded = (
-            agg.fn in ("sum", "try_sum", "avg")
-            and self.bounds is not None
-            and self.bounds.sum_fits(agg, _sum_type(agg))
-        )
+        bounded = agg.fn in _SUMS and self.bounds is not None and self.bounds.sum_fits(agg, _sum_type(agg))
         lowered = replace(
             agg,
             args=args,
             data=(
                 *agg.data,
                 *((BOUNDED,) if bounded else ()),
-                *((WINDOWED,) if over and agg.fn in (*MERGED, "min", "max", "sum", "try_sum") else ()),
+                *((WINDOWED,) if over and agg.fn in _OTHERWISE_OVER else ()),
             ),
             where=where,
             order=self.sort_keys(agg.order),

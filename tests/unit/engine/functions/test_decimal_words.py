@@ -18,9 +18,12 @@ _WIDE = Context(prec=100)
 _LARGE = Decimal("9" * 20)
 
 
-def kernel(name: str, total: DecimalType, second: Any, returns: DecimalType, lenient: bool = False) -> Any:
+def kernel(
+    name: str, total: DecimalType, second: Any, returns: DecimalType, lenient: bool = False, over: bool = False
+) -> Any:
     load()
-    return IMPLEMENTATIONS[name](UdfSpec(name, (total, second), returns, (lenient,)))
+    params = (lenient, over) if name == "decimal_total" else (lenient,)
+    return IMPLEMENTATIONS[name](UdfSpec(name, (total, second), returns, params))
 
 
 def mean(total: Decimal | None, count: int | None, scale: int) -> Decimal | None:
@@ -92,6 +95,9 @@ def test_sums_that_are_too_large_raise_or_are_null(
         with pytest.raises(RowError) as caught:
             kernel("decimal_total", total, DOUBLE, returns)(*arrays)
         assert "Overflow in sum of decimals" in str(row_error_in(str(caught.value)))
+        with pytest.raises(RowError) as caught:
+            kernel("decimal_total", total, DOUBLE, returns, over=True)(*arrays)
+        assert "NUMERIC_VALUE_OUT_OF_RANGE.WITH_SUGGESTION" in str(row_error_in(str(caught.value)))
     else:
         assert kernel("decimal_total", total, DOUBLE, returns)(*arrays).to_pylist() == expected
 
