@@ -12,6 +12,7 @@ from gateway.sql.functions import NOT_AS_WINDOW
 from gateway.sql.lowering.expressions import Lowering
 from gateway.sql.typed import nodes as b
 from gateway.sql.typed.nodes import Col, Expr, Rel
+from gateway.sql.typed.walk import nodes
 from gateway.sqltypes import (
     BIGINT,
     BINARY,
@@ -60,6 +61,7 @@ _ARROW_NAMES = {
 # Columns hold texts as views, or as plain arrays where an operator gives such; nested values, which these functions make,
 # and the arguments of functions of ours are always plain, and so are the nodes `_PLAIN`.
 _NESTING = {"make_array", "named_struct", "array_agg"}
+_FEW_CASES = 3  # within a condition, which cost no time to speak of
 _PLAIN = (b.Lit, b.Udf, b.EngineCast, b.LambdaVar)
 _POSTFIX = {"IS NULL", "IS NOT NULL", "IS TRUE", "IS FALSE", "IS NOT TRUE", "IS NOT FALSE", "IS UNKNOWN"}
 WINDOW_NAMES = {
@@ -78,6 +80,10 @@ WINDOW_NAMES = {
 
 #: Functions of ours that are window functions.
 WINDOW_IMPLEMENTATIONS = frozenset({"moving"})
+
+
+def _holds_cases(condition: b.Expr) -> bool:
+    return sum(isinstance(part, b.Case) for part in nodes(condition)) > _FEW_CASES
 
 
 class ExpressionText:
@@ -215,7 +221,10 @@ class ExpressionText:
         parts = [f"WHEN {self.expr(c)} THEN {self.expr(v)}" for c, v in e.whens]
         if e.otherwise is not None:
             parts.append(f"ELSE {self.expr(e.otherwise)}")
-        return f"CASE {' '.join(parts)} END"
+        # The engine asks of each WHEN whether NULL comes of it, and so of those within it, each time anew (DataFusion 55); of
+        # those that are compared with something it does not.
+        operand = "TRUE " if any(_holds_cases(c) for c, _ in e.whens) else ""
+        return f"CASE {operand}{' '.join(parts)} END"
 
     def lambda_(self, e: b.Lambda) -> str:
         params = ", ".join(f'"x{p.id}"' for p in e.params)

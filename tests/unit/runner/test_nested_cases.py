@@ -1,0 +1,41 @@
+"""CASE inside of CASE: planned in no time however deep it is, and lazy all the same."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import pytest
+
+from gateway.runner import Runner
+from tests.unit.runner.session import Session
+
+FORMS: dict[str, Callable[[str, int], str]] = {
+    "when": lambda e, i: f"CASE WHEN {e} > {i} THEN {i} / x ELSE x END",
+    "operand": lambda e, i: f"CASE {e} WHEN {i} THEN x ELSE {i} / x END",
+    "truth": lambda e, i: f"CAST(CASE WHEN {e} > 0 THEN 1 / x > {i} ELSE x > 5 END AS INT)",
+    "then": lambda e, i: f"CASE WHEN 1 / x > {i} THEN {e} ELSE {i} / x END",
+    "else": lambda e, i: f"CASE WHEN 1 / x > {i} THEN {i} / x ELSE {e} END",
+}
+
+
+@pytest.mark.parametrize("form", list(FORMS))
+def test_thirty_levels_are_planned_in_no_time(runner: Runner, form: str) -> None:
+    text = "x"
+    for level in range(30):
+        text = FORMS[form](text, level)
+    started = time.monotonic()
+    assert len(Session(runner).rows(f"SELECT {text} FROM VALUES (1), (2) AS t(x)")) == 2
+    assert time.monotonic() - started < 10  # it took minutes for twenty
+
+
+def test_branches_behind_nested_conditions_are_computed_for_their_rows_alone(runner: Runner) -> None:
+    deep = "x = 2"
+    for level in range(6):
+        deep = f"CASE WHEN {deep} THEN x + {level} > 0 ELSE x < -{level} END"
+    rows = "VALUES (1), (2), (3), (NULL) AS t(x)"
+    query = (
+        f"SELECT x, CASE WHEN x = 3 THEN 1 / (x - 2) WHEN {deep} THEN 1 / (x - 1) WHEN 1 / (x - 2) < 0 THEN 7 "
+        f"ELSE 1 / (x - 3) END FROM {rows} ORDER BY x"
+    )
+    assert Session(runner).rows(query) == [(None, None), (1, 7.0), (2, 1.0), (3, 1.0)]
