@@ -99,6 +99,23 @@ def _asked(rel: Rel, context: Context) -> Iterator[_Asked]:
             open_.append(at.cte.plan)
 
 
+def _is_selected_null(expr: Expr) -> bool:
+    """Whether it is (SELECT NULL), in whose place Spark puts the NULL before it computes constants."""
+    while isinstance(expr, Cast):
+        expr = expr.arg
+    if not isinstance(expr, Subquery) or expr.kind != "scalar":
+        return False
+    plan, value = expr.plan, None
+    while isinstance(plan, b.Limit) and plan.limit != 0 and not plan.offset:
+        plan = plan.input
+    if isinstance(plan, b.Project) and _is_one_row(plan):
+        value, below = plan.exprs[0], plan.input
+        if isinstance(below, b.CteRef) and isinstance(below.cte.plan, b.Project) and isinstance(value, Col):
+            places = {c.id: e for c, e in zip(below.columns, below.cte.plan.exprs, strict=True)}
+            value = places.get(value.id, value)
+    return value is not None and (is_written_null(value) or _is_selected_null(value))
+
+
 def _is_one_row(rel: Rel) -> bool:
     """Whether it is a SELECT without FROM: Spark puts its expressions in its place."""
     while isinstance(rel, (b.Project, b.CteRef)):
@@ -392,7 +409,22 @@ class _Found:
         if isinstance(expr, Agg):
             spared = {id(expr.args[i]) for i in untouched(expr)}
             return [part for part in children(expr) if id(part) not in spared]
-        return children(expr)
+        return self._before_null(expr) if isinstance(expr, Call) and expr.fn not in _TOLERANT else children(expr)
+
+    def _before_null(self, call: Call) -> Sequence[Expr]:
+        """The operands that are computed: where all are constants but for (SELECT NULL), none behind the first of these."""
+        nulls = list(map(self._is_null_by_first, call.args))
+        if not any(nulls) or not all(null or self._is_constant(a) for null, a in zip(nulls, call.args, strict=True)):
+            return call.args
+        return call.args[: nulls.index(True)]
+
+    def _is_null_by_first(self, expr: Expr) -> bool:
+        """Whether it is (SELECT NULL), or what is computed of constants behind it."""
+        while isinstance(expr, Call) and expr.args and expr.fn not in (*_TOLERANT, *CONDITIONAL):
+            if not all(map(self._is_constant, expr.args[1:])):
+                return False
+            expr = expr.args[0]
+        return _is_selected_null(expr)
 
     def _subquery(self, subquery: Subquery) -> None:
         if subquery.outer:
