@@ -202,6 +202,9 @@ def checkpoint(root: str, version: int) -> None:
     if misread_parts(root, version, (root,)):
         raise unsupported(f"a checkpoint behind one with instants that only INT96 holds, of the Delta table {root},")
     with _log_folder(root) as folder, tempfile.TemporaryDirectory(prefix="gateway-checkpoint-") as place:
+        if log.lost_checkpoint(root) is not None:  # deltalake looks for it, and makes none without
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(log.HINT, dir_fd=folder)
         # deltalake goes by names: below this one lies the folder that is held, whatever lies at the table's by now.
         held = f"/proc/self/fd/{folder}"
         if os.path.isdir(held):

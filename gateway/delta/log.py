@@ -170,6 +170,18 @@ def _checkpoints(names: list[str]) -> list[int]:
     return [int(name[:DIGITS]) for name in names if is_checkpoint(name)]
 
 
+def lost_checkpoint(root: str) -> int | None:
+    """The version of the checkpoint that the log's hint names but that is not there; None if there is no such hint."""
+    try:
+        with open(f"{root}/{LOG}/{HINT}", encoding="utf-8") as file:
+            hint = read_json(file.read())
+    except (OSError, ValueError, RecursionError):  # which is none to the log's reader either
+        return None
+    version = hint.get("version") if isinstance(hint, dict) else None
+    named = isinstance(version, int) and not isinstance(version, bool)
+    return version if named and version not in _checkpoints(os.listdir(f"{root}/{LOG}")) else None
+
+
 def _behind(checkpoint: int, root: str, last: int) -> Sequence[int]:
     """Versions behind a checkpoint, those that have no commit among them where they are few: they say nothing."""
     if last - checkpoint <= _FEW:

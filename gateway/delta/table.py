@@ -34,6 +34,7 @@ from gateway.delta.features import Protocol, check_readable
 from gateway.delta.listed import Files, LateFiles
 from gateway.delta.live_rows import live_masks
 from gateway.delta.log_paths import check_log
+from gateway.delta.opening import opened
 from gateway.delta.replay import Fields, State, replayed
 from gateway.delta.schema import Column, parse_schema, struct_of
 from gateway.delta.watch import Watch
@@ -363,7 +364,7 @@ def _open(root: str, version: int | None, within: Within) -> DeltaTable:
             f"The log of the Delta table {root} lacks its first commits and has no checkpoint in their place.",
         )
     try:
-        table = DeltaTable(root, version=version)
+        table = opened(root, version)
     except (DeltaError, TableNotFoundError, OSError, ValueError) as error:
         raise _open_error(root, error) from error
     log.check_commits(root, table.version())
