@@ -180,9 +180,9 @@ class ScanPlan:
     def _native_group(self, ctx: Any, group: _Group, live: pruning.Mask | None = None) -> datafusion.DataFrame:
         stored = [c for c in self._columns if c.name not in group.constants]
         schema = pa.schema([pa.field(c.physical, self._read(c)) for c in stored])
-        late = (
-            self._late or live is not None
-        )  # else what numbers the rows would stand above a condition, and know nothing
+        # What numbers the rows knows nothing above a condition, which the scan itself has to take; but for those that sorts and
+        # joins make as they go, and that may fail.
+        late = self._late if live is None else not self._apart
         frame = plan_message.read_files(ctx, [f.path for f in group.files], schema, self._pruning, late=late)
         if live is not None:
             frame = _living(frame, [c.physical for c in stored], live, group.files[0].path, self._apart)
