@@ -3,11 +3,12 @@
 `native` is DataFusion's Parquet scan over exactly the kept files, `dataset` our own reader (`delta/dataset.py`) for what
 DataFusion would misread: field ids, columns whose case differs in files, renamed nested fields, file names without
 ``.parquet``, partitioned tables with very many distinct partition values. A file with a deletion vector is a scan of its own,
-whose rows are asked for by their numbers; `mixed` reads those beyond `_MAX_MARKED` by our own reader.
+whose rows are asked for by their numbers, if it is large; `mixed` reads small ones, and those beyond `_MAX_MARKED`, by our own.
 """
 
 from __future__ import annotations
 
+import heapq
 import os
 import stat
 from collections import Counter
@@ -40,7 +41,10 @@ from gateway.worker_jobs import Witness, marker_of
 NATIVE, DATASET, MIXED, EMPTY = "native", "dataset", "mixed", "empty"
 _MAX_PARTITION_GROUPS = 64
 _MAX_NATIVE_FILES = 4000
-_MAX_MARKED = 64  # each is a part of the plan
+_MAX_MARKED, _LARGE_MARKED = (
+    64,
+    1 << 20,
+)  # each is a part of the plan, which takes as long as reading a file of so many bytes
 # A Limit is the one node that no filter is pushed through: the engine evaluates filters itself, with its own semantics.
 _BARRIER = 2**63 - 1
 _FEW_FILES, _FOOTER_READERS = 8, 4
@@ -112,7 +116,7 @@ class ScanPlan:
     @property
     def numbered(self) -> bool:
         """See `engine.base.Source`."""
-        return self.reader in (NATIVE, MIXED) and any(f.live is not None for f in self._files)
+        return self.reader in (NATIVE, MIXED) and bool(_numbered(self._groups))
 
     @cached_property
     def _files(self) -> list[DataFile]:
@@ -155,20 +159,17 @@ class ScanPlan:
 
     def _native(self, ctx: Any) -> datafusion.DataFrame:
         frames = []
-        marked = 0
-        left = []
+        numbered = _numbered(self._groups)
         for group in self._groups:
             whole = tuple(f for f in group.files if f.live is None)
             if whole:
                 frames.append(self._native_group(ctx, _Group(whole, group.constants)))
-            for file in group.files:
-                if file.live is None:
-                    continue
-                marked += 1
-                if marked > _MAX_MARKED:
-                    left.append(file)
-                else:
-                    frames.append(self._native_group(ctx, _Group((file,), group.constants), file.live))
+            frames += (
+                self._native_group(ctx, _Group((f,), group.constants), f.live)
+                for f in group.files
+                if f.path in numbered
+            )
+        left = [f for f in self._files if f.live is not None and f.path not in numbered]
         if left:
             frames.append(self._dataset(ctx, left))
         # Balanced, so that many groups do not make a deep plan.
@@ -208,6 +209,12 @@ class _Group:
 
     files: tuple[DataFile, ...]
     constants: Mapping[str, pa.Scalar]
+
+
+def _numbered(groups: Sequence[_Group]) -> set[str]:
+    """The files with deletion vectors whose rows the engine's own scan numbers: the largest."""
+    marked = [f for group in groups for f in group.files if f.live is not None and f.size >= _LARGE_MARKED]
+    return {f.path for f in heapq.nlargest(_MAX_MARKED, marked, key=lambda f: f.size)}
 
 
 def one_group(files: Sequence[DataFile]) -> tuple[_Group, ...]:
@@ -420,6 +427,9 @@ def _reader(
     if not kept:
         return EMPTY, "no file can hold a matching row"
     with_vectors = sum(i in files.deleted for i in kept) if files.deleted else 0
+    numbered = _numbered(groups) if with_vectors else set()
+    if with_vectors == len(kept) and not numbered:
+        return DATASET, "deletion vectors"
     if any(c.physical == POSITION for c in wanted):
         return DATASET, "rows are counted"
     if snapshot.mapping == "id":
@@ -444,8 +454,8 @@ def _reader(
     if problem:
         return DATASET, problem
     if with_vectors:
-        reader = NATIVE if with_vectors <= _MAX_MARKED else MIXED
-        return reader, f"Parquet files, deletion vectors on {with_vectors} of {len(kept)}"
+        reader = NATIVE if with_vectors == len(numbered) else MIXED
+        return reader, f"deletion vectors on {with_vectors} of {len(kept)} files"
     return NATIVE, "plain Parquet files"
 
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
+from gateway.delta import scan
 from gateway.errors import GatewayError
+from gateway.runner import Runner
 from tests.unit.runner.session import Session
 
 COLUMNS = (
@@ -58,9 +62,9 @@ QUERIES = (
 
 
 @pytest.fixture(params=["one file", "partitions"], scope="module")
-def tables(request: pytest.FixtureRequest, runner: object) -> Session:
-    """``t`` with deleted rows in its files, and ``plain`` with the same rows and none deleted."""
-    session = Session(runner)  # type: ignore[arg-type]
+def tables(request: pytest.FixtureRequest, runner: Runner) -> Iterator[Session]:
+    """``t`` with deleted rows in its files, and ``plain`` with the same rows and none deleted; no file is too small."""
+    session = Session(runner)
     for text in ("DROP SCHEMA IF EXISTS marked CASCADE", "CREATE SCHEMA marked", "USE marked"):
         session.run(text)
     by = "PARTITIONED BY (p)" if request.param == "partitions" else ""
@@ -68,7 +72,9 @@ def tables(request: pytest.FixtureRequest, runner: object) -> Session:
         session.run(f"CREATE TABLE {name} ({COLUMNS}) {by} TBLPROPERTIES ('delta.enableDeletionVectors' = '{vectors}')")
         session.run(f"INSERT INTO {name} {ROWS}")
         session.run(f"DELETE FROM {name} WHERE id % 1000 = 3 OR id > 5990")
-    return session
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(scan, "_LARGE_MARKED", 0)
+        yield session
 
 
 def answer(session: Session, text: str) -> object:
@@ -93,12 +99,16 @@ def test_the_engine_reads_them_itself(tables: Session) -> None:
     assert "row groups by statistics" in plan
 
 
-def test_many_files_with_vectors(session: Session) -> None:
+@pytest.mark.parametrize("least", [0, 1 << 20], ids=["numbered", "small"])
+def test_many_files_with_vectors(session: Session, monkeypatch: pytest.MonkeyPatch, least: int) -> None:
+    monkeypatch.setattr(scan, "_LARGE_MARKED", least)
     session.run("CREATE TABLE t (id INT, p INT) PARTITIONED BY (p)")
     session.run("INSERT INTO t SELECT CAST(id AS INT), CAST(id % 70 AS INT) FROM range(700)")
     session.run("DELETE FROM t WHERE id < 70")
     assert session.rows("SELECT count(*), sum(id) FROM t WHERE id >= 0") == [(630, sum(range(70, 700)))]
     assert session.rows("SELECT sum(id) FROM t WHERE p = 3") == [(sum(range(73, 700, 70)),)]
+    told = "".join(str(row[0]) for row in session.rows("EXPLAIN SELECT sum(id) FROM t WHERE id > 5"))
+    assert f"reader {'mixed' if least == 0 else 'dataset'}" in told
 
 
 @pytest.mark.parametrize(
