@@ -207,7 +207,7 @@ def plan(compiled: Compiled) -> Plan:
         views=not compiled.hands_on,
         small=len(sources) == 1 and len(facts) == 1 and facts[0].files_kept <= 1 and facts[0].bytes <= _SMALL_BYTES,
         first=compiled.generated.first,
-        filters_ahead=not compiled.repeats,
+        filters_ahead=compiled.tells_ahead,
         row=compiled.generated.row,
     )
     return Plan(

@@ -55,6 +55,14 @@ class Compiled:
     repeats: bool = False
 
     @property
+    def tells_ahead(self) -> bool:
+        """Whether joins may tell the scans of one side what the other has.
+
+        Not where it is computed once more for subqueries; nor by floats: of zeros scans take those of one sign (DataFusion 55).
+        """
+        return not self.repeats and not self.hints.joins_floats
+
+    @property
     def compares_floats(self) -> bool:
         """Whether Parquet's statistics of float columns, which skip NaN, could change the answer."""
         return self.hints.compares_floats

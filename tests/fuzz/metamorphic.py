@@ -19,7 +19,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 from typing import Any
+from unittest.mock import patch
 
+from gateway.delta import scan
 from gateway.delta.scan import DATASET, MIXED, NATIVE, ScanPlan
 from gateway.engine.base import Query
 from gateway.engine.datafusion import DataFusionEngine
@@ -150,6 +152,12 @@ def _by_dataset(runner: Runner, compiled: Compiled) -> Iterator[Any]:
     yield from _batches(runner.engine, replace(query, sources={n: _other(s) for n, s in query.sources.items()}))
 
 
+def _numbered(runner: Runner, compiled: Compiled) -> Iterator[Any]:
+    """As if files with deletion vectors were large: the engine's own scan numbers their rows."""
+    with patch.object(scan, "_LARGE_MARKED", 0):
+        yield from _batches(runner.engine, plan(compiled).query)
+
+
 def _other(source: Any) -> Any:
     native = isinstance(source, ScanPlan) and source.reader in (NATIVE, MIXED)
     return replace(source, reader=DATASET) if native else source
@@ -181,6 +189,7 @@ WAYS: dict[str, Callable[[Runner, Compiled], Iterator[Any]]] = {
     "without pruning": _unpruned,
     "with all columns read at once": _at_once,
     "by the dataset reader": _by_dataset,
+    "with rows numbered by scans": _numbered,
     "on one partition": _with_engine(1 << 30, 1),
     "on seven partitions": _with_engine(1 << 30, 7),
     "with little memory": _with_engine(_SMALL, 2),

@@ -25,7 +25,7 @@ Conjunct = tuple[Expr, frozenset[int]]  # with the ids of its columns
 
 
 class Hints:
-    """Predicates per scan of one bound query, and whether it compares floats."""
+    """Predicates per scan of one bound query; whether it compares floats, and whether it joins by them."""
 
     def __init__(self, rel: Rel, context: Context, has_subqueries: bool) -> None:
         self.context = context
@@ -33,6 +33,7 @@ class Hints:
         self.found: dict[int, list[Predicate]] = {}
         self.conditions: dict[int, int] = {}  # how many columns of a scan conditions on it alone speak of
         self.compares_floats = False
+        self.joins_floats = False
         self._ctes: set[int] = set()
         self._walk(rel, [])
 
@@ -47,6 +48,7 @@ class Hints:
                     if isinstance(e, b.Subquery):
                         self._walk(e.plan, [])
         self.compares_floats = self.compares_floats or _compares_floats(rel)
+        self.joins_floats = self.joins_floats or _joins_floats(rel)
         if isinstance(rel, b.Scan):
             self._scan(rel, conjuncts)
         elif isinstance(rel, b.Join):
@@ -200,6 +202,21 @@ def _compares_floats(rel: Rel) -> bool:
     if isinstance(rel, (b.Distinct, b.SetOp)):
         return any(map(_has_float, rel.columns))
     return any(map(_has_float, expressions_of(rel)))
+
+
+def _joins_floats(rel: Rel) -> bool:
+    """Whether floats of two sides are matched: by a join, a set operation, or a condition that the engine makes a join of."""
+    if isinstance(rel, b.SetOp):
+        return rel.kind != "union" and any(_is_float(c.type) for c in rel.columns)
+    return any(_matches_floats(node) for expr in expressions_of(rel) for node in nodes(expr))
+
+
+def _matches_floats(e: Expr) -> bool:
+    if isinstance(e, b.Subquery):
+        return any(_is_float(a.type) for a in e.args)
+    if not (isinstance(e, Call) and e.fn in ("=", "<=>", "in") and any(_is_float(a.type) for a in e.args)):
+        return False
+    return not all(isinstance(a, Lit) for a in e.args[1:]) and not isinstance(e.args[0], Lit)
 
 
 def _has_float(e: Expr) -> bool:
