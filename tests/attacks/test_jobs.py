@@ -172,12 +172,12 @@ def test_a_ledger_is_behind_no_link(warehouse: Path, private: Path, depth: int) 
     assert contents(private) == expected
 
 
-@pytest.mark.parametrize("name", ["lock", "ledger.json", f".ledger.json.{os.getpid()}", "0000000000.plan.json", "x"])
+@pytest.mark.parametrize("name", ["lock", "ledger.json", ".ledger.json.{pid}", "0000000000.plan.json", "x"])
 @pytest.mark.parametrize("kind", ["link", "pipe", "folder"])
 def test_files_of_a_ledger_are_no_links(warehouse: Path, private: Path, name: str, kind: str) -> None:
     folder = ledger.ledger_folder(warehouse, locate(warehouse, "s.t"))
     folder.mkdir(parents=True)
-    put_instead(folder / name, kind, private if name == "x" else private / "0")
+    put_instead(folder / name.format(pid=os.getpid()), kind, private if name == "x" else private / "0")
     expected = contents(private)
     for forget in (False, True):
         try:
