@@ -29,6 +29,8 @@ def live_masks(
     if not protocol.has("deletionVectors"):
         _check_without_vectors(root, table.version(), within)
         return {}  # deltalake would open what the log lists, which is nowhere looked at
+    if not _may_have_vectors(root, table.version(), within):
+        return {}
     check_logged(root, within)  # deltalake opens the files of vectors by the log alone
     logged = logged_vectors(root, within, table.version())
     row_of = {os.path.normpath(path): row for row, path in enumerate(paths)}
@@ -49,9 +51,13 @@ def live_masks(
     return found
 
 
+def _may_have_vectors(root: str, version: int, within: Within) -> bool:
+    return log.may_list_vectors(root, version) or checkpoint_lists_vectors(root, version, within)
+
+
 def _check_without_vectors(root: str, version: int, within: Within) -> None:
     """Raise for a file with a deletion vector in a table that has none: which rows it has, readers would not agree on."""
-    if not log.may_list_vectors(root, version) and not checkpoint_lists_vectors(root, version, within):
+    if not _may_have_vectors(root, version, within):
         return
     if any(spec.get("deletionVector") is not None for spec in replayed(root, version, within).files.values()):
         text = f"The log of the Delta table {root} lists a deletion vector, which its protocol does not have."
