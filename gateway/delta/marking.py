@@ -20,6 +20,7 @@ from gateway.delta.containment import remove_file
 from gateway.delta.feed import Feed
 from gateway.delta.replay import Fields, removal
 from gateway.delta.rewrite import Change, Reads, Replaced, RowWriter, check_read, publish_behind, records
+from gateway.delta.row_ids import checked_numbers, tracks_rows
 from gateway.delta.table import Snapshot, specs_of
 from gateway.delta.vectors import write_vectors
 from gateway.delta.write import WriteResult, storage_errors
@@ -99,6 +100,8 @@ def _split(
 
 
 def _marked(spec: Fields, vector: Fields, snapshot: Snapshot, file: int) -> Fields:
+    if tracks_rows(snapshot):
+        checked_numbers(snapshot, spec, records(snapshot, file))
     found = json.loads(spec["stats"]) if spec.get("stats") else {}
     known = {"numRecords": records(snapshot, file)}
     # as text where it can be: numbers must stay as they are spelt

@@ -83,11 +83,7 @@ class Tracker:
         return [pa.array(ids, mask=files == _NONE), pa.array(versions, mask=changed | (files == _NONE))]
 
     def _of_file(self, file: int, places: Numbers) -> tuple[Numbers, Numbers]:
-        spec = self._specs[file]
-        first, version = spec.get("baseRowId"), spec.get("defaultRowCommitVersion")
-        if first is None or version is None or not 0 <= first <= _MOST - len(places):
-            text = f"The log of the Delta table {self.snapshot.root} does not number the rows of {spec['path']}."
-            raise ServerError("DELTA_LOG_CORRUPT", text)
+        first, version = checked_numbers(self.snapshot, self._specs[file], len(places))
         (ids, with_id), (versions, with_version) = self._known(file)
         counted = first + places
         return (
@@ -112,6 +108,15 @@ class Tracker:
             )
             self._held[file] = (first, second)
         return self._held[file]
+
+
+def checked_numbers(snapshot: Snapshot, spec: Fields, rows: int) -> tuple[int, int]:
+    """The number of a file's first row and the version of all. Raises ServerError DELTA_LOG_CORRUPT where they are none."""
+    first, version = spec.get("baseRowId"), spec.get("defaultRowCommitVersion")
+    if first is None or version is None or not 0 <= first <= _MOST - rows:
+        text = f"The log of the Delta table {snapshot.root} does not number the rows of {spec['path']}."
+        raise ServerError("DELTA_LOG_CORRUPT", text)
+    return first, version
 
 
 # ---- commits

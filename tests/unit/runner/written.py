@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 from deltalake import DeltaTable
 
 from gateway.delta import log
@@ -35,7 +36,7 @@ def count_versions(session: Session) -> int:
 
 def rows_elsewhere(session: Session, table: str = "t") -> list[tuple[Any, ...]]:
     """The rows as another reader of Delta tables sees them."""
-    found = DeltaTable(str(folder_of(session, table))).scan().read_all()
+    found = pa.table(DeltaTable(str(folder_of(session, table))).scan())
     return sorted(zip(*(c.to_pylist() for c in found.columns), strict=True), key=repr)
 
 
