@@ -10,10 +10,11 @@ from typing import Any
 
 from gateway import sqltypes as t
 from gateway.delta import commit, log
+from gateway.delta.datafiles import VECTORS
 from gateway.delta.expressions import DEFAULT, GENERATED
 from gateway.delta.features import BY_NAME, FEATURES, MAX_WRITER, Protocol
 from gateway.delta.identity import START
-from gateway.delta.properties import MOST_ID, ROW_ID, ROW_TRACKING, ROW_VERSION, VECTORS, asked
+from gateway.delta.properties import MOST_ID, ROW_ID, ROW_TRACKING, ROW_VERSION, asked
 from gateway.delta.replay import damage_told
 from gateway.delta.schema import CHAR_VARCHAR, FIELD_ID, PHYSICAL, Column
 from gateway.delta.table import MAPPING, Snapshot, state_of

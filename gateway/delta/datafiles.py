@@ -35,6 +35,8 @@ _GROUP_BYTES, _GROUP_ROWS = (
     1 << 17,
 )  # small enough that two cores share a file and statistics leave groups out
 FILE_BYTES = 256 << 20
+#: The property that says whether rows may be taken out of files.
+VECTORS = "delta.enableDeletionVectors"
 #: The property that says how large a table's files are to be.
 TARGET_SIZE = "delta.targetFileSize"
 _MOST_DIGITS = 18
@@ -149,6 +151,7 @@ class DataFileWriter:
         self._syncs = Syncs()
         self._file_schema = pa.schema([file_field(self._fields[i]) for i in self._stored])
         self._leaves = _placed(indexed(columns, partition_by, properties), self._file_schema)
+        self._tells_tight = properties.get(VECTORS, "").lower() == "true"  # rows may be taken out of its files
         self.rows = self.bytes = 0
 
     def __enter__(self) -> DataFileWriter:
@@ -337,6 +340,8 @@ class DataFileWriter:
                 _put(low, leaf.names, bounds[0])
                 _put(high, leaf.names, bounds[1])
         parts = {"numRecords": str(metadata.num_rows), "minValues": low, "maxValues": high, "nullCount": count}
+        if self._tells_tight:
+            parts["tightBounds"] = "true"
         return _object(parts)
 
 

@@ -19,9 +19,10 @@ from gateway.delta import commit
 from gateway.delta.cloning import uri_path
 from gateway.delta.compaction import check_compactable, compact
 from gateway.delta.containment import is_under, source
+from gateway.delta.datafiles import VECTORS
 from gateway.delta.file_columns import file_field
 from gateway.delta.metadata import Alteration, alter, check_alterable, logged_metadata
-from gateway.delta.properties import ROW_ID, ROW_TRACKING, ROW_VERSION, SUSPENDED, VECTORS, WIDENING
+from gateway.delta.properties import ROW_ID, ROW_TRACKING, ROW_VERSION, SUSPENDED, WIDENING
 from gateway.delta.row_ids import DOMAIN, NUMBERS
 from gateway.delta.table import Snapshot, specs_of, state_of
 from gateway.delta.unmapping import check_unmappable, unmap

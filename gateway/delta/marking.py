@@ -7,6 +7,7 @@ tight any more. A file without a row that is left goes.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
@@ -17,6 +18,7 @@ import pyarrow as pa
 from gateway.delta import commit
 from gateway.delta.commit import Action
 from gateway.delta.containment import remove_file
+from gateway.delta.datafiles import VECTORS
 from gateway.delta.feed import Feed
 from gateway.delta.replay import Fields, removal
 from gateway.delta.rewrite import Change, Reads, Replaced, RowWriter, check_read, publish_behind, records
@@ -26,12 +28,12 @@ from gateway.delta.vectors import write_vectors
 from gateway.delta.write import WriteResult, storage_errors
 
 Numbers = npt.NDArray[np.int64]
-_PROPERTY = "delta.enableDeletionVectors"
+_TIGHT = re.compile(r'"tightBounds"\s*:\s*true\s*\}\s*\Z')  # where Delta puts it
 
 
 def marks_rows(snapshot: Snapshot) -> bool:
     """Whether rows of a table are taken out by deletion vectors."""
-    return snapshot.protocol.has("deletionVectors") and snapshot.properties.get(_PROPERTY, "").lower() == "true"
+    return snapshot.protocol.has("deletionVectors") and snapshot.properties.get(VECTORS, "").lower() == "true"
 
 
 def mark_rows(
@@ -102,14 +104,22 @@ def _split(
 def _marked(spec: Fields, vector: Fields, snapshot: Snapshot, file: int) -> Fields:
     if tracks_rows(snapshot):
         checked_numbers(snapshot, spec, records(snapshot, file))
-    found = json.loads(spec["stats"]) if spec.get("stats") else {}
-    known = {"numRecords": records(snapshot, file)}
-    # as text where it can be: numbers must stay as they are spelt
-    text = spec["stats"].rstrip() if found.get("numRecords") is not None and "tightBounds" not in found else ""
-    stats = f'{text[:-1]},"tightBounds":false}}' if text else commit.compact_json(known | {"tightBounds": False})
-    if found.get("tightBounds") is False:
-        stats = spec["stats"]
+    stats = _loosened(spec.get("stats") or "{}", records(snapshot, file))
     return {**spec, "dataChange": True, "stats": stats, "deletionVector": vector}
+
+
+def _loosened(text: str, rows: int) -> str:
+    """Statistics of which bounds are no longer tight, as text where it can be: numbers must stay as they are spelt."""
+    found = json.loads(text)
+    if found.get("numRecords") is not None:
+        if "tightBounds" not in found:
+            return f'{text.rstrip()[:-1]},"tightBounds":false}}'
+        if found["tightBounds"] is False:
+            return text
+        loose, count = _TIGHT.subn('"tightBounds":false}', text)
+        if count:
+            return loose
+    return commit.compact_json({"numRecords": rows, "tightBounds": False})
 
 
 def _size(specs: list[Fields], files: list[int]) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from gateway.delta import log
-from gateway.delta.datafiles import TARGET_SIZE, size_of
+from gateway.delta.datafiles import TARGET_SIZE, VECTORS, size_of
 from gateway.delta.expressions import CONSTRAINT
 from gateway.delta.features import BY_NAME, FEATURES, Kept
 from gateway.delta.indexed import NAMES, NUMBER, names_of
@@ -22,7 +22,7 @@ ROW_TRACKING = "delta.enableRowTracking"
 SUSPENDED = "delta.rowTrackingSuspended"
 #: The properties that name the columns of files with numbers of rows and their versions.
 ROW_ID, ROW_VERSION = (f"delta.rowTracking.materializedRow{x}ColumnName" for x in ("Id", "CommitVersion"))
-VECTORS, WIDENING = "delta.enableDeletionVectors", "delta.enableTypeWidening"
+WIDENING = "delta.enableTypeWidening"
 MOST_ID = "delta.columnMapping.maxColumnId"
 _ASKED = ("supported", "enabled")
 _VERSIONS = {"delta.minreaderversion": ("1", "2"), "delta.minwriterversion": ("2", "3", "4", "5")}

@@ -9,11 +9,12 @@ from typing import Any
 from gateway.catalog.bound import DeltaBoundTable
 from gateway.config.session import DELETION_VECTORS
 from gateway.delta.creation import Definition
+from gateway.delta.datafiles import VECTORS
 from gateway.delta.expressions import CONSTRAINT, DEFAULT, GENERATED
 from gateway.delta.features import Kept
 from gateway.delta.identity import EXPLICIT, START, STEP, is_identity
 from gateway.delta.log import IN_COMMIT_SINCE
-from gateway.delta.properties import FEATURE, MOST_ID, VECTORS
+from gateway.delta.properties import FEATURE, MOST_ID
 from gateway.delta.write import check_snapshot_writable
 from gateway.errors import UnsupportedError, UserError, unsupported
 from gateway.runner.commands.constraints import check_condition
