@@ -34,12 +34,13 @@ def test_each_engine_writes_what_the_other_has_taken_features_from(sql: Sql) -> 
     )
 
 
+_WITHOUT = "'delta.enableDeletionVectors' = 'false'"
 _DROPPED = {
     "deletionVectors": "'delta.enableDeletionVectors' = 'true'",
-    "typeWidening": "'delta.enableTypeWidening' = 'true'",
-    "v2Checkpoint": "'delta.checkpointPolicy' = 'v2'",
-    "rowTracking": "'delta.enableRowTracking' = 'true'",
-    "columnMapping": "'delta.columnMapping.mode' = 'name'",
+    "typeWidening": f"{_WITHOUT}, 'delta.enableTypeWidening' = 'true'",
+    "v2Checkpoint": f"{_WITHOUT}, 'delta.checkpointPolicy' = 'v2'",
+    "rowTracking": f"{_WITHOUT}, 'delta.enableRowTracking' = 'true'",
+    "columnMapping": f"{_WITHOUT}, 'delta.columnMapping.mode' = 'name'",
 }
 
 
