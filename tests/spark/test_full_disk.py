@@ -135,7 +135,7 @@ def write_csv(path: Path, ids: Iterable[int]) -> None:
 
 def rows(folder: Path) -> pa.Table:
     """The rows of a Delta table, read without Spark."""
-    return pa.table(DeltaTable(str(folder)).scan())
+    return DeltaTable(str(folder)).to_pyarrow_table()
 
 
 def test_jobs_on_a_full_warehouse(

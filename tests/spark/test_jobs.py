@@ -49,7 +49,7 @@ def run(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pyt
 
 def rows(folder: Path) -> pa.Table:
     """The rows of a Delta table, read without Spark."""
-    return pa.table(DeltaTable(str(folder)).scan())
+    return DeltaTable(str(folder)).to_pyarrow_table()
 
 
 # ---- generate and verify
