@@ -25,6 +25,7 @@ _UNITS = {
     "m": 60.0,
     "h": 3600.0,
 }
+_STATE = "Delta Table State"
 _TIMES = ("timing", "nsTiming")
 _WRITTEN, _READ, _ROWS = ("data size", "written output"), ("size of files read",), ("number of output rows",)
 _SPILLED, _MEMORY = ("spill size",), ("peak memory",)
@@ -44,17 +45,28 @@ def plan_of(spark: Any, description: str, since_ms: float) -> list[Operator]:
         if (found and all(one.completionTime().isDefined() for one in found)) or time.monotonic() > end:
             break
         time.sleep(_LOOK_SECONDS)
-    outer = {one.rootExecutionId() for one in found if one.rootExecutionId() != one.executionId()}
+    serializer = java_class(spark, f"org.apache.spark.status.{_SERIALIZER}")()
+
+    def told(kept: Any) -> Any:
+        return json.loads(gzip.decompress(serializer.serialize(kept)))
+
+    def is_nested(one: Any) -> bool:
+        return bool(one.rootExecutionId() != one.executionId())
+
+    found = [one for one in found if not (is_nested(one) and _is_of_the_log(told(store.planGraph(one.executionId()))))]
+    outer = {one.rootExecutionId() for one in found if is_nested(one)}
     ended = [one for one in found if one.completionTime().isDefined() and one.executionId() not in outer]
     if not ended:
         return []
     longest = max(ended, key=lambda one: one.completionTime().get().getTime() - one.submissionTime()).executionId()
-    serializer = java_class(spark, f"org.apache.spark.status.{_SERIALIZER}")()
-    graph, values = (
-        json.loads(gzip.decompress(serializer.serialize(each)))
-        for each in (store.planGraph(longest), store.executionMetrics(longest))
-    )
+    graph, values = told(store.planGraph(longest)), told(store.executionMetrics(longest))
     return list(islice(operators(graph, values), MOST_OPERATORS))
+
+
+def _is_of_the_log(graph: Mapping[str, Any]) -> bool:
+    """Whether a plan is of what Delta asks of a table's log before it reads files with deletion vectors."""
+    nodes = [*graph["nodes"], *(inner for node in graph["nodes"] for inner in node.get("nodes", ()))]
+    return any(_STATE in node["name"] for node in nodes)
 
 
 def _executions(store: Any, description: str, since_ms: float) -> Iterator[Any]:
