@@ -7,7 +7,7 @@ import json
 import os
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -63,7 +63,7 @@ def is_beheaded(root: str) -> bool:
     versions = commit_versions(root)
     if versions and versions[0] == 0:
         return False
-    checkpoints = _checkpoints(names)
+    checkpoints = whole_checkpoints(names)
     compacted = any(".compacted." in n and n[:DIGITS] == "0" * DIGITS for n in names)
     if compacted:
         return False
@@ -90,7 +90,7 @@ def check_sizes(root: str, version: int | None = None, known: int = -1) -> None:
     """
     names = os.listdir(f"{root}/{LOG}")
     last = max(map(int, (n[:DIGITS] for n in names if is_version(n))), default=-1) if version is None else version
-    first = max([known, *(c for c in _checkpoints(names) if c <= last)])
+    first = max([known, *(c for c in whole_checkpoints(names) if c <= last)])
     for name in names:
         if name == HINT or (
             is_version(name) and name.endswith((".json", ".crc")) and first <= int(name[:DIGITS]) <= last
@@ -163,11 +163,24 @@ def removed_paths(root: str, last: int) -> set[str]:
 
 
 def _newest_checkpoint(root: str, last: int) -> int:
-    return max((c for c in _checkpoints(os.listdir(f"{root}/{LOG}")) if c <= last), default=-1)
+    return max((c for c in whole_checkpoints(os.listdir(f"{root}/{LOG}")) if c <= last), default=-1)
 
 
-def _checkpoints(names: list[str]) -> list[int]:
-    return [int(name[:DIGITS]) for name in names if is_checkpoint(name)]
+def whole_checkpoints(names: Iterable[str]) -> dict[int, list[str]]:
+    """The files of each version's checkpoint among the names of a log's files; a part of one that is not whole is none."""
+    found: dict[int, dict[str, list[str]]] = {}
+    for name in filter(is_checkpoint, names):
+        kind = name[DIGITS:].split(".")
+        # of several parts, whose number is told, or of one
+        parts = kind[3] if len(kind) == 5 else ""
+        found.setdefault(int(name[:DIGITS]), {}).setdefault(parts or name, []).append(name)
+    whole = {}
+    for version, kinds in found.items():
+        for parts, files in sorted(kinds.items()):
+            if not parts.isdecimal() or len(files) == int(parts):
+                whole[version] = sorted(files)
+                break
+    return whole
 
 
 def lost_checkpoint(root: str) -> int | None:
@@ -179,7 +192,7 @@ def lost_checkpoint(root: str) -> int | None:
         return None
     version = hint.get("version") if isinstance(hint, dict) else None
     named = isinstance(version, int) and not isinstance(version, bool)
-    return version if named and version not in _checkpoints(os.listdir(f"{root}/{LOG}")) else None
+    return version if named and version not in whole_checkpoints(os.listdir(f"{root}/{LOG}")) else None
 
 
 def _behind(checkpoint: int, root: str, last: int) -> Sequence[int]:

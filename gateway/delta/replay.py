@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from gateway.delta import log
 from gateway.delta.checkpoint_facts import SIDECAR, VECTOR, leaves, says
 from gateway.delta.containment import Within, local_path, opened, source
-from gateway.delta.log import DIGITS, LOG, is_checkpoint
+from gateway.delta.log import LOG
 from gateway.delta.parsed_statistics import PARSED, instants_of, opened_checkpoint, with_texts
 from gateway.errors import GatewayError, ServerError
 
@@ -187,19 +187,9 @@ def damage_told(root: str) -> Iterator[None]:
 
 def _checkpoint(names: list[str], version: int) -> tuple[int, list[str]]:
     """The version of the newest whole checkpoint up to one, and its files; (-1, []) for none."""
-    found: dict[int, dict[str, list[str]]] = {}
-    for name in names:
-        if not is_checkpoint(name) or int(name[:DIGITS]) > version:
-            continue
-        kind, of = name[DIGITS:].split("."), name[:DIGITS]
-        # of several parts, whose number is told, or of one
-        parts = kind[3] if len(kind) == 5 else ""
-        found.setdefault(int(of), {}).setdefault(parts or name, []).append(name)
-    for number in sorted(found, reverse=True):
-        for parts, files in sorted(found[number].items()):
-            if not parts.isdecimal() or len(files) == int(parts):
-                return number, sorted(files)
-    return -1, []
+    whole = log.whole_checkpoints(names)
+    newest = max((number for number in whole if number <= version), default=-1)
+    return newest, whole.get(newest, [])
 
 
 def _read(path: str, within: Within) -> Iterator[Fields]:

@@ -9,8 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from deltalake import DeltaTable
 
 from gateway.delta import commit, log
+from gateway.delta.table import forget
 from gateway.delta.vectors import encoded, file_of, serialized
 from gateway.errors import UserError
 from tests.live.tables import VECTORS, alter
@@ -199,3 +201,18 @@ def test_new_tables_have_vectors_where_nobody_says_otherwise(session: Session) -
     with pytest.raises(UserError) as caught:
         session.run(f"SET {key} = maybe")
     assert caught.value.condition == "INVALID_CONF_VALUE.REQUIREMENT"
+
+
+def test_a_part_of_a_checkpoint_hides_no_deleted_rows(session: Session) -> None:
+    """A writer that was killed has left one of two: the commits before it still count, with their vectors."""
+    session.run("CREATE TABLE t (id BIGINT)")
+    session.run("INSERT INTO t SELECT id FROM range(10)")
+    session.run("DELETE FROM t WHERE id = 3")
+    root = folder_of(session)
+    DeltaTable(str(root)).create_checkpoint()
+    (whole,) = (root / "_delta_log").glob("*.checkpoint.parquet")
+    whole.rename(whole.with_name(whole.name.replace("parquet", "0000000001.0000000002.parquet")))
+    (root / "_delta_log" / "_last_checkpoint").unlink()
+    forget(str(root))
+    assert session.rows("SELECT count(*), sum(id) FROM t") == [(9, 42)]
+    assert session.rows("SELECT count(*) FROM t VERSION AS OF 1") == [(10,)]
