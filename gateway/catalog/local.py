@@ -279,10 +279,8 @@ class LocalCatalog:
         self._check_writable()
         self.check_name("table", new_table)
         root = self._own_folder(schema, table)
-        kept = (
-            self.keys(schema, table),
-            self.statistics(schema, table),
-        )  # before anything is moved: one may be damaged
+        # Before anything is moved: one may be damaged.
+        kept = self.keys(schema, table), self.statistics(schema, table)
         external = self._external(schema, table) if root is None else None
         if external is not None:
             self.put(replace(external, name=TableName(self.name, new_schema, new_table)), False)

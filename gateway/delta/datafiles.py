@@ -151,7 +151,7 @@ class DataFileWriter:
         self._syncs = Syncs()
         self._file_schema = pa.schema([file_field(self._fields[i]) for i in self._stored])
         self._leaves = _placed(indexed(columns, partition_by, properties), self._file_schema)
-        self._tells_tight = properties.get(VECTORS, "").lower() == "true"  # rows may be taken out of its files
+        self._tells_tight = takes_vectors(properties)
         self.rows = self.bytes = 0
 
     def __enter__(self) -> DataFileWriter:
@@ -343,6 +343,11 @@ class DataFileWriter:
         if self._tells_tight:
             parts["tightBounds"] = "true"
         return _object(parts)
+
+
+def takes_vectors(properties: Mapping[str, str]) -> bool:
+    """Whether rows may be taken out of a table's files by deletion vectors."""
+    return properties.get(VECTORS, "").lower() == "true"
 
 
 def target_bytes(properties: Mapping[str, str]) -> int | None:

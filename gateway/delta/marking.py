@@ -18,7 +18,7 @@ import pyarrow as pa
 from gateway.delta import commit
 from gateway.delta.commit import Action
 from gateway.delta.containment import remove_file
-from gateway.delta.datafiles import VECTORS
+from gateway.delta.datafiles import takes_vectors
 from gateway.delta.feed import Feed
 from gateway.delta.replay import Fields, removal
 from gateway.delta.rewrite import Change, Reads, Replaced, RowWriter, check_read, publish_behind, records
@@ -33,7 +33,7 @@ _TIGHT = re.compile(r'"tightBounds"\s*:\s*true\s*\}\s*\Z')  # where Delta puts i
 
 def marks_rows(snapshot: Snapshot) -> bool:
     """Whether rows of a table are taken out by deletion vectors."""
-    return snapshot.protocol.has("deletionVectors") and snapshot.properties.get(VECTORS, "").lower() == "true"
+    return snapshot.protocol.has("deletionVectors") and takes_vectors(snapshot.properties)
 
 
 def mark_rows(
@@ -102,9 +102,10 @@ def _split(
 
 
 def _marked(spec: Fields, vector: Fields, snapshot: Snapshot, file: int) -> Fields:
+    rows = records(snapshot, file)
     if tracks_rows(snapshot):
-        checked_numbers(snapshot, spec, records(snapshot, file))
-    stats = _loosened(spec.get("stats") or "{}", records(snapshot, file))
+        checked_numbers(snapshot, spec, rows)
+    stats = _loosened(spec.get("stats") or "{}", rows)
     return {**spec, "dataChange": True, "stats": stats, "deletionVector": vector}
 
 

@@ -41,10 +41,8 @@ from gateway.worker_jobs import Witness, marker_of
 NATIVE, DATASET, MIXED, EMPTY = "native", "dataset", "mixed", "empty"
 _MAX_PARTITION_GROUPS = 64
 _MAX_NATIVE_FILES = 4000
-_MAX_MARKED, _LARGE_MARKED = (
-    64,
-    1 << 20,
-)  # each is a part of the plan, which takes as long as reading a file of so many bytes
+# A scan of its own is a part of the plan, which takes as long as our own reader takes for so many bytes.
+_MAX_MARKED, _LARGE_MARKED = 64, 1 << 20
 # A Limit is the one node that no filter is pushed through: the engine evaluates filters itself, with its own semantics.
 _BARRIER = 2**63 - 1
 _FEW_FILES, _FOOTER_READERS = 8, 4

@@ -36,7 +36,7 @@ let pressed = false, waiting = [];
 
 function press(event) {
   pressed = event.buttons > 0;
-  if (!pressed) setTimeout(() => { // the click comes after its release
+  if (!pressed && waiting.length) setTimeout(() => { // the click comes after its release
     for (const resume of waiting.splice(0)) resume();
   });
 }

@@ -17,11 +17,12 @@ from gateway.sql.bind.parameters import Given
 from gateway.sql.bind.relations import Relations, Tables, renamed
 from gateway.sql.bind.scope import Scope
 from gateway.sql.bind.select import SelectBinder
+from gateway.sql.bind.sorting import check_comparable
 from gateway.sql.read.tree import span_of
 from gateway.sql.typed.catalogue import Catalogue, Context
 from gateway.sql.typed.coerce import coerced, comparable_type, least_common_type, plain
 from gateway.sql.typed.nodes import Col, Cte, Ids, Project, Rel, SetOp, With
-from gateway.sqltypes import DataType, StructField, StructType, has_variant, is_orderable, struct
+from gateway.sqltypes import DataType, StructField, StructType, struct
 from gateway.worker_jobs import TempView
 
 Node = exp.Expr
@@ -203,13 +204,8 @@ class Binder(Relations):
                     f'compatible with "{first.columns[position].type.sql}" at the same column of the first table.',
                     span=span_of(node),
                 )
-            if (kind != "union" or not every) and not is_orderable(common):
-                kind_of_type = "VARIANT" if has_variant(common) else "MAP"
-                raise UserError(
-                    f"UNSUPPORTED_FEATURE.SET_OPERATION_ON_{kind_of_type}_TYPE",
-                    f"Cannot have {kind_of_type} type columns in DataFrame which calls set operations ({word}).",
-                    span=span_of(node),
-                )
+            if kind != "union" or not every:
+                check_comparable(common, word, span_of(node))
             types.append(common)
         inputs = [self.retyped(r, types) for r in inputs]
         columns: list[Col] = []

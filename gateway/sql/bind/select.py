@@ -20,7 +20,7 @@ from gateway.sql.bind.outputs import Grouped, Output, Outputs, Sorted, columns_i
 from gateway.sql.bind.qualified import check_qualify
 from gateway.sql.bind.relations import Relations
 from gateway.sql.bind.scope import Scope, Source
-from gateway.sql.bind.sorting import sort_key
+from gateway.sql.bind.sorting import check_comparable, sort_key
 from gateway.sql.read.tree import span_of
 from gateway.sql.typed.catalogue import is_generator, is_steady
 from gateway.sql.typed.coerce import plain
@@ -42,7 +42,7 @@ from gateway.sql.typed.nodes import (
     Window,
 )
 from gateway.sql.typed.walk import children, contains, has_outer, nodes
-from gateway.sqltypes import DataType, has_variant, is_orderable, quote_part
+from gateway.sqltypes import DataType, quote_part
 
 Node = exp.Expr
 _TIME_WINDOWS = frozenset({"window", "session_window"})
@@ -214,13 +214,7 @@ class SelectBinder:
 
     def _distinct(self, rel: Rel, exprs: list[Expr], outputs: tuple[Col, ...], order: Node | None) -> Rel:
         for output in outputs:
-            if not is_orderable(output.type):
-                kind = "VARIANT" if has_variant(output.type) else "MAP"
-                raise UserError(
-                    f"UNSUPPORTED_FEATURE.SET_OPERATION_ON_{kind}_TYPE",
-                    f'Cannot have {kind} type columns in DataFrame which calls set operations (column "{output.name}").',
-                    span=span_of(self.node),
-                )
+            check_comparable(output.type, f'column "{output.name}"', span_of(self.node))
         rel = Distinct(outputs, Project(outputs, rel, tuple(exprs)))
         if order is not None:
             self.expressions.windows = self.around

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from gateway.errors import UserError
+from gateway.errors import Span, UserError
 from gateway.sql.bind.binder import Expressions
 from gateway.sql.bind.scope import Scope
 from gateway.sql.read.tree import span_of
 from gateway.sql.typed.nodes import Expr, SortKey
-from gateway.sqltypes import is_orderable
+from gateway.sqltypes import DataType, has_variant, is_orderable
 
 Node = exp.Expr
 
@@ -32,3 +32,12 @@ def sort_key(item: Node, expr: Expr) -> SortKey:
     descending = bool(item.args.get("desc"))
     first = item.args.get("nulls_first")
     return SortKey(expr, descending, (not descending) if first is None else bool(first))
+
+
+def check_comparable(data_type: DataType, where: str, span: Span | None) -> None:
+    """Raise UserError for a type whose rows no set operation, nor DISTINCT, can compare."""
+    if is_orderable(data_type):
+        return
+    kind = "VARIANT" if has_variant(data_type) else "MAP"
+    text = f"Cannot have {kind} type columns in DataFrame which calls set operations ({where})."
+    raise UserError(f"UNSUPPORTED_FEATURE.SET_OPERATION_ON_{kind}_TYPE", text, span=span)
