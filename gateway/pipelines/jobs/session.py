@@ -86,13 +86,13 @@ def _said(log: Path) -> str:
 @contextmanager
 def spark_errors(doing: str) -> Iterator[None]:
     """Spark's exceptions as GatewayError with Spark's condition and SQLSTATE; `doing` says what failed."""
-    from pyspark.errors import PySparkException
-
     try:
         yield
     except GatewayError:
         raise
     except Exception as error:
+        from pyspark.errors import PySparkException
+
         # The JVM's own exceptions, or a server that was lost.
         if isinstance(error, PySparkException) or type(error).__module__.partition(".")[0] in ("py4j", "grpc"):
             found = _as_ours(error)
