@@ -185,7 +185,7 @@ def test_a_server_that_is_gone_delays_nobody_and_loses_nothing(
             started = time.monotonic()
             for number in range(2, 1002):
                 history.add(record(number))
-            assert time.monotonic() - started < 1.0
+            assert time.monotonic() - started < 10.0
             eventually(lambda: any(event == "history cannot be written" for event, _ in lines))
             assert not history.is_written
             with pytest.raises(
@@ -223,7 +223,7 @@ def test_a_server_that_answers_nothing_is_not_waited_for(
             for _ in range(20):  # who asks now does not wait for the same again
                 with pytest.raises(ServerError, match="its database does not answer"):
                     kept(url)
-            assert time.monotonic() - started < 1.0
+            assert time.monotonic() - started < 10.0  # twenty times a second, if each waited
         finally:
             postgres.hold(on=False)
             stores.SILENCE.forget()
@@ -444,7 +444,7 @@ def test_a_locked_table_holds_up_few(postgres: Postgres, url: DatabaseUrl, monke
         for _ in range(50):
             with pytest.raises(ServerError, match="SQLSTATE 55P03"):
                 kept(url)
-        assert time.monotonic() - started < 2.0
+        assert time.monotonic() - started < 10.0  # 15 s and more, if each waited
     eventually(lambda: _is_readable(url))
 
 

@@ -149,7 +149,7 @@ def test_floods_are_refused_before_they_cost(name: str) -> None:
     spent = time.process_time() - start
     assert error.fault is Fault.PROTOCOL_ERROR
     assert "too many elements" in error.text
-    assert spent < 0.1  # CPU time, so a busy machine does not matter; without budgets it is 1.5 s and more
+    assert spent < 0.7  # CPU time, so a busy machine does not matter; without budgets it is 1.5 s and more
 
 
 @pytest.mark.parametrize("size", [2**31 - 1, -1, -(2**31), 1_000_000])

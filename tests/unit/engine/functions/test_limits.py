@@ -31,14 +31,14 @@ def refusal(run: Callable[..., Any], *arrays: pa.Array) -> ResourceError:
 
 @pytest.mark.parametrize("pattern", ["(a|aa)+(?!b)$", "(a|a|a)+(?<!b)$"])
 def test_a_search_that_does_not_end_is_given_up_once(monkeypatch: pytest.MonkeyPatch, pattern: str) -> None:
-    monkeypatch.setattr(regex, "_SEARCH_SECONDS", 0.2)
+    monkeypatch.setattr(regex, "_SEARCH_SECONDS", 1.0)
     value = pa.array(["a" * 60 + "!"])
     run = kernel("regexp_replace", STRING, STRING, STRING, INT)
     arguments = (value, pa.array([pattern]), pa.array(["x"]), pa.array([1], pa.int32()))
     assert refusal(run, *arguments).condition == "STATEMENT_TOO_COMPLEX"
     began = time.process_time()
     refusal(run, *arguments)
-    assert time.process_time() - began < 0.1
+    assert time.process_time() - began < 0.5
 
 
 @pytest.mark.parametrize("value", ["xxabbbc", "x" * 500 + "abbbc"])

@@ -225,6 +225,6 @@ def test_hints_that_may_end_elsewhere_for_spark_are_refused(hint: str) -> None:
 
 @pytest.mark.parametrize("piece", ["--\r", "/* ", "-- \\\n"])
 def test_many_comments_are_read_once(piece: str) -> None:
-    begun = time.monotonic()
+    begun = time.process_time()
     scan(f"SELECT 1 -- {'x' * 1_000_000}\r{piece * 300_000}{'*/' * 300_000}")
-    assert time.monotonic() - begun < 5
+    assert time.process_time() - begun < 30  # hours, if each were looked for to the end
