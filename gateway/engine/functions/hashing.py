@@ -30,12 +30,14 @@ def sha1(value: bytes) -> str:
     return hashlib.sha1(value, usedforsecurity=False).hexdigest()
 
 
+_SHA2 = {0: hashlib.sha256, 224: hashlib.sha224, 256: hashlib.sha256, 384: hashlib.sha384, 512: hashlib.sha512}
+
+
 @scalar("sha2")
 def sha2(value: bytes, bits: int) -> str | None:
     """SHA-224 … 512 in hex; 0 means 256, other sizes NULL."""
-    if bits not in (0, 224, 256, 384, 512):
-        return None
-    return hashlib.new(f"sha{bits or 256}", value).hexdigest()
+    made = _SHA2.get(bits)
+    return None if made is None else made(value).hexdigest()
 
 
 @scalar("crc32")
@@ -161,15 +163,79 @@ def _xx_bytes(value: bytes, seed: int) -> int:
     return h ^ (h >> 32)
 
 
+class _Texts:
+    """Bytes of many values in one buffer, the longest first."""
+
+    def __init__(self, data: pa.Buffer | None, starts: Words, lengths: Words) -> None:
+        self._data = np.frombuffer(data or b"", np.uint8)
+        self._starts, self.lengths = starts, lengths
+
+    def longer(self, size: int) -> int:
+        """How many have at least `size` bytes."""
+        return int(np.searchsorted(-self.lengths, -size, side="right"))
+
+    def words(self, rows: Words | slice, at: Words | int, kind: Any) -> Words:
+        """Little-endian numbers at a byte of each of some values."""
+        width = np.dtype(kind).itemsize
+        count = max(len(self._data) - width + 1, 0)
+        every = np.ndarray((count,), np.dtype(kind).newbyteorder("<"), self._data, strides=(1,))
+        found: Words = every[self._starts[rows] + at].astype(kind)
+        return found
+
+
+def _murmur_texts(texts: _Texts, seed: Words) -> Words:
+    h, at = seed.copy(), 0
+    while count := texts.longer(at + 4):
+        h[:count] = _mix_h1(h[:count], _mix_k1(texts.words(slice(count), at, _U32)))
+        at += 4
+    ends = texts.lengths // 4 * 4
+    while len(rows := np.flatnonzero(ends < texts.lengths)):
+        byte = texts.words(rows, ends[rows], np.int8).astype(np.int32).view(_U32)
+        h[rows] = _mix_h1(h[rows], _mix_k1(byte))
+        ends[rows] += 1
+    return _fmix(h, texts.lengths)
+
+
+def _xx_lane(h: Words, words: Words) -> Words:
+    return _rotl64(h + words * _U64(_P2), 31) * _U64(_P1)
+
+
+def _xx_texts(texts: _Texts, seed: Words) -> Words:
+    h, zero = seed + _U64(_P5), np.zeros(1, _U64)
+    large, at = texts.longer(32), 0
+    if large:
+        first = seed[:large]
+        lanes = [first + _U64(_P1) + _U64(_P2), first + _U64(_P2), first.copy(), first - _U64(_P1)]
+        while count := texts.longer(at + 32):
+            for i, lane in enumerate(lanes):
+                lane[:count] = _xx_lane(lane[:count], texts.words(slice(count), at + 8 * i, _U64))
+            at += 32
+        mixed = sum(_rotl64(lane, by) for lane, by in zip(lanes, (1, 7, 12, 18), strict=True))
+        for lane in lanes:
+            mixed = (mixed ^ _xx_lane(zero, lane)) * _U64(_P1) + _U64(_P4)
+        h[:large] = mixed
+    h += texts.lengths.astype(_U64)
+    ends = texts.lengths // 32 * 32
+    for kind, by, times, plus in ((_U64, 27, _P1, _P4), (_U32, 23, _P2, _P3), (np.uint8, 11, _P1, 0)):
+        width = np.dtype(kind).itemsize
+        while len(rows := np.flatnonzero(ends + width <= texts.lengths)):
+            words = texts.words(rows, ends[rows], kind).astype(_U64)
+            words = _xx_lane(zero, words) if width == 8 else words * _U64(_P1 if width == 4 else _P5)
+            h[rows] = _rotl64(h[rows] ^ words, by) * _U64(times) + _U64(plus)
+            ends[rows] += width
+    return _avalanche(h)
+
+
+_BYTES = {"hash": (_murmur_texts, _murmur_bytes), "xxhash64": (_xx_texts, _xx_bytes)}
 _FAMILIES = {
-    "hash": (_U32, np.int32, _murmur_int, _murmur_long, _murmur_bytes),
-    "xxhash64": (_U64, np.int64, _xx_int, _xx_long, _xx_bytes),
+    "hash": (_U32, np.int32, _murmur_int, _murmur_long),
+    "xxhash64": (_U64, np.int64, _xx_int, _xx_long),
 }
 
 
 def _hashed(array: pa.Array, seed: Words, family: str) -> Words:
     """Hashes of one column with `seed` per row; NULL leaves the seed."""
-    unsigned, _, of_int, of_long, of_bytes = _FAMILIES[family]
+    _, _, of_int, of_long = _FAMILIES[family]
     t = array.type
     if pa.types.is_null(t):
         return seed
@@ -180,11 +246,7 @@ def _hashed(array: pa.Array, seed: Words, family: str) -> Words:
             out = _hashed(child, out, family)
         return np.where(valid, out, seed)
     if pa.types.is_list(t):
-        out = seed.copy()
-        for i in np.flatnonzero(valid):
-            for item in range(len(array[int(i)].values)):
-                out[i : i + 1] = _hashed(array[int(i)].values.slice(item, 1), out[i : i + 1], family)
-        return out
+        return _hashed_lists(array, valid, seed, family)
     if pa.types.is_floating(t):
         word = np.int32 if t == pa.float32() else np.int64
         values = pc.fill_null(array, 0.0).to_numpy(zero_copy_only=False) + 0.0  # -0.0 hashes like 0.0
@@ -198,20 +260,57 @@ def _hashed(array: pa.Array, seed: Words, family: str) -> Words:
         numbers = array.cast(pa.int64())
         return np.where(valid, of_long(pc.fill_null(numbers, 0).to_numpy(zero_copy_only=False), seed), seed)
     if pa.types.is_decimal(t):
-        unscaled = [None if d is None else int(d.scaleb(t.scale)) for d in array.to_pylist()]
         if t.precision <= 18:
-            longs = np.array([u or 0 for u in unscaled], dtype=np.int64)
-            return np.where(valid, of_long(longs, seed), seed)
-        values_ = [
-            None if u is None else u.to_bytes(((u if u >= 0 else ~u).bit_length() // 8) + 1, "big", signed=True)
-            for u in unscaled
-        ]
+            longs = np.frombuffer(array.buffers()[1], np.int64)[2 * array.offset :][: 2 * len(array) : 2]
+            return np.where(valid, of_long(np.where(valid, longs, 0), seed), seed)
+        texts = pa.array(
+            [None if d is None else _big_integer(int(d.scaleb(t.scale))) for d in array.to_pylist()], pa.binary()
+        )
     elif pa.types.is_string(t) or pa.types.is_binary(t):
-        values_ = array.cast(pa.binary()).to_pylist()
+        texts = array.cast(pa.binary())
     else:
         raise RowError("UNSUPPORTED_FEATURE", f"{family} of {t} is not supported.")
-    seeds = seed.tolist()
-    return np.array([s if v is None else of_bytes(v, s) for v, s in zip(values_, seeds, strict=True)], dtype=unsigned)
+    return _hashed_bytes(texts, valid, seed, family)
+
+
+def _big_integer(value: int) -> bytes:
+    """java.math.BigInteger.toByteArray."""
+    return value.to_bytes(((value if value >= 0 else ~value).bit_length() // 8) + 1, "big", signed=True)
+
+
+def _hashed_lists(array: pa.Array, valid: Words, seed: Words, family: str) -> Words:
+    """The elements of each list, one after another: the first ones of all lists, then the second ones, and so on."""
+    out, left = seed.copy(), np.flatnonzero(valid)
+    starts = array.offsets.to_numpy(zero_copy_only=False)[:-1]
+    lengths = pc.list_value_length(array).fill_null(0).to_numpy(zero_copy_only=False)
+    at = 0
+    while len(left := left[lengths[left] > at]):
+        out[left] = _hashed(array.values.take(pa.array(starts[left] + at)), out[left], family)
+        at += 1
+    return out
+
+
+# Longer ones are hashed one by one, and all where they are so few that arrays would cost more.
+_MOST_BYTES, _FEWEST = 256, 32
+
+
+def _hashed_bytes(texts: pa.Array, valid: Words, seed: Words, family: str) -> Words:
+    many, one = _BYTES[family]
+    offsets = np.frombuffer(texts.buffers()[1], np.int32)[texts.offset : texts.offset + len(texts) + 1].astype(np.int64)
+    lengths = np.diff(offsets)
+    together = np.flatnonzero(valid & (lengths <= _MOST_BYTES))
+    out = seed.copy()
+    if len(together) < _FEWEST:
+        together = together[:0]
+    else:
+        # the longest first, so that those that have another word are always the first ones
+        together = together[np.argsort(-lengths[together], kind="stable")]
+        out[together] = many(_Texts(texts.buffers()[2], offsets[together], lengths[together]), seed[together])
+    alone = valid.copy()
+    alone[together] = False
+    for row in np.flatnonzero(alone).tolist():
+        out[row] = one(texts[row].as_py(), int(seed[row]))
+    return out
 
 
 def _register(name: str) -> None:
@@ -249,7 +348,9 @@ def bucket_hashes(values: pa.Array) -> Words | None:
             return None
         codes = np.array(found, dtype=_U32)
     elif pa.types.is_string(t) or pa.types.is_binary(t):
-        codes = np.array([_murmur_bytes(v, 42) for v in values.cast(pa.binary()).to_pylist()], dtype=_U32)
+        seeds = np.full(len(values), _SEED, dtype=_U32)
+        with np.errstate(over="ignore"):
+            codes = _hashed_bytes(values.cast(pa.binary()), np.ones(len(values), dtype=np.bool_), seeds, "hash")
     elif pa.types.is_boolean(t):
         codes = np.where(values.to_numpy(zero_copy_only=False), 1231, 1237).astype(_U32)
     elif t.bit_width == 64:
