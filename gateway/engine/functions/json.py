@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -26,14 +27,14 @@ from gateway.instants import date_text, known_zone, local_of, parse_date
 from gateway.sqltypes import ArrayType, DataType, DecimalType, MapType, StructType, is_integral, struct
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Real:
     """A number with a fraction or exponent, as written."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Members:
     """An object: its members in order, equal keys included."""
 
@@ -152,6 +153,7 @@ def _utf8(text: str | None) -> str | None:
 _KEY, _SUBSCRIPT, _WILDCARD = "key", "subscript", "*"
 
 
+@lru_cache(maxsize=256)
 def path_steps(path: str) -> list[Any] | None:
     """Steps of a path, Spark's JsonPathParser: markers "key" / "subscript", then ("name", n), an index or "*"; None: bad."""
     if not path.startswith("$"):

@@ -35,6 +35,8 @@ def shortest_decimal(value: float, *, single: bool = False) -> Decimal:
 
 def grouped(value: Decimal, places: int, rounding: str = ROUND_HALF_EVEN) -> str:
     """``12,332.1235``: `value` with `places` decimals and thousands separators."""
+    if rounding == ROUND_HALF_EVEN and places <= _FIGURES:
+        return f"{value:,.{places}f}"  # as Python rounds decimals itself
     return _fixed(value, places, ",", rounding)
 
 
@@ -59,13 +61,21 @@ def format_number(value: Any, places: int, single: bool) -> str | None:
             return "NaN"
         if math.isinf(value):
             return "∞" if value > 0 else "-∞"
-        digits = float_text(float(np.float32(value)) if single else value, 53)
-        value = Decimal(digits)
+        if single:
+            value = float(np.float32(value))
+        if abs(value) < _SURE and places <= _SURE_PLACES:
+            # Python rounds what the double is, Java what it prints as: the same but for ties, which are short texts
+            text = repr(value)
+            if not (text[-1] == "5" and len(text) - text.find(".") - 1 == places + 1):
+                return f"{value:,.{places}f}"
+        value = Decimal(float_text(value, 53))
     elif isinstance(value, Decimal):
         return grouped(value, places)
     return grouped(Decimal(value), min(places, _DOUBLE_PLACES))  # as java.text.DecimalFormat of doubles and longs
 
 
+# A double below it has figures for so many decimals and one more.
+_SURE, _SURE_PLACES = 1e9, 4
 _FLAGS = "-#+ 0,("
 _INT_MAX = 2**31 - 1
 _BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}

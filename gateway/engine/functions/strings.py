@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import base64
 import functools
+import re
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -229,7 +230,8 @@ def substring_index(value: str, delimiter: str, count: int) -> str:
 @scalar("initcap")
 def initcap(value: str) -> str:
     """Title case after spaces only, the rest lower case, by Unicode's full mappings."""
-    return " ".join(map(_capitalised, value.split(" ")))
+    words = value.split(" ")
+    return " ".join([w.capitalize() for w in words] if value.isascii() else map(_capitalised, words))
 
 
 def _capitalised(word: str) -> str:
@@ -239,6 +241,17 @@ def _capitalised(word: str) -> str:
 @scalar("mask")
 def mask(value: str, upper: str | None, lower: str | None, digit: str | None, other: str | None) -> str:
     """Replaces each upper-case letter, lower-case letter, digit and other character by its mask (None: keeps it)."""
+    if value.isascii():
+        return value.translate(_ascii_masks(upper, lower, digit, other))
+    return _masked(value, upper, lower, digit, other)
+
+
+@functools.lru_cache(maxsize=64)
+def _ascii_masks(*masks: str | None) -> dict[int, str]:
+    return {code: _masked(chr(code), *masks) for code in range(128)}
+
+
+def _masked(value: str, upper: str | None, lower: str | None, digit: str | None, other: str | None) -> str:
     out = []
     for char in value:
         if char.isupper():
@@ -307,11 +320,16 @@ def to_base64(value: bytes) -> str:
 _ALPHABET = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
 
 
+_PLAIN_BASE64 = re.compile("(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
+
+
 def mime_decoded(value: str) -> bytes:
     """java.util.Base64's MIME decoder: foreign characters are skipped, padding may be missing.
 
     Raises ValueError with Java's message.
     """
+    if _PLAIN_BASE64.fullmatch(value):
+        return base64.b64decode(value)
     source = value.encode("latin-1", "replace")
     figures = bytearray()
     at = 0
@@ -466,26 +484,18 @@ def url_encode(value: str) -> str:
     return quote(value, safe="* ").replace(" ", "+").replace("~", "%7E")
 
 
+_BAD_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})")
+
+
 @scalar("url_decode")
 def url_decode(value: str, lenient: bool) -> str | None:
     """java.net.URLDecoder; a bad escape is CANNOT_DECODE_URL, or NULL if `lenient`."""
-    out = bytearray()
-    at = 0
-    while at < len(value):
-        char = value[at]
-        if char == "%":
-            pair = value[at + 1 : at + 3]
-            if len(pair) < 2 or any(c not in "0123456789abcdefABCDEF" for c in pair):
-                if lenient:
-                    return None
-                raise RowError(
-                    "CANNOT_DECODE_URL",
-                    f"The provided URL cannot be decoded: {value}. Please ensure that the URL is properly formatted and "
-                    "try again.",
-                )
-            out.append(int(pair, 16))
-            at += 3
-            continue
-        out += b" " if char == "+" else char.encode("utf-8")
-        at += 1
-    return out.decode("utf-8", "replace")
+    if _BAD_ESCAPE.search(value):
+        if lenient:
+            return None
+        raise RowError(
+            "CANNOT_DECODE_URL",
+            f"The provided URL cannot be decoded: {value}. Please ensure that the URL is properly formatted and "
+            "try again.",
+        )
+    return unquote(value.replace("+", " "), errors="replace")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from gateway.engine.functions import RowError
 from gateway.engine.functions.distinct import scalar
@@ -16,7 +18,7 @@ _AUTHORITY = _UNRESERVED | frozenset("$,;:@&=+[]")
 _HEX = frozenset("0123456789abcdefABCDEF")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Uri:
     scheme: str | None
     authority: str | None
@@ -43,7 +45,31 @@ def _legal(text: str, allowed: frozenset[str]) -> None:
         at += 1
 
 
+def _any_of(chars: frozenset[str]) -> str:
+    return f"(?:[{re.escape(''.join(sorted(chars)))}]|%[0-9a-fA-F]{{2}})*"
+
+
+# What most look like; others are taken apart by hand.
+_PLAIN = re.compile(
+    f"([A-Za-z][A-Za-z0-9+.-]*)://([A-Za-z0-9.-]+(?::[0-9]+)?)(/{_any_of(_PATH)})?"
+    f"(?:[?]({_any_of(_QUERY)}))?(?:#({_any_of(_QUERY)}))?"
+)
+
+
+@lru_cache(maxsize=4096)
+def _host(authority: str) -> str | None:
+    return _server(authority)[1]
+
+
 def _uri(text: str) -> _Uri:
+    plain = _PLAIN.fullmatch(text)
+    if plain is not None:
+        scheme, authority, path, query, fragment = plain.groups()
+        return _Uri(scheme, authority, None, _host(authority), path or "", query, fragment)
+    return _odd_uri(text)
+
+
+def _odd_uri(text: str) -> _Uri:
     rest, _, fragment = text.partition("#")
     has_fragment = "#" in text
     if has_fragment:
@@ -130,15 +156,13 @@ def parse_url(url: str, part: str, *rest: str | bool) -> str | None:
         return _parameter(uri.query or "", str(key[0]))
     if part == "FILE":
         return None if uri.path is None else uri.path + (f"?{uri.query}" if uri.query is not None else "")
-    return {
-        "HOST": uri.host,
-        "PATH": uri.path,
-        "QUERY": uri.query,
-        "REF": uri.fragment,
-        "PROTOCOL": uri.scheme,
-        "AUTHORITY": uri.authority,
-        "USERINFO": uri.userinfo,
-    }.get(part)
+    return getattr(uri, _PARTS[part]) if part in _PARTS else None
+
+
+_PARTS = {
+    "HOST": "host", "PATH": "path", "QUERY": "query", "REF": "fragment", "PROTOCOL": "scheme", "AUTHORITY": "authority",
+    "USERINFO": "userinfo",
+}  # fmt: skip
 
 
 def _parameter(query: str, key: str) -> str | None:
