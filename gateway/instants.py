@@ -8,6 +8,7 @@ overlap takes the earlier offset, as in `java.time`.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import MAXYEAR, date
 from functools import lru_cache
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -26,6 +27,7 @@ MICROS_PER_SECOND = 1_000_000
 MICROS_PER_MINUTE = 60 * MICROS_PER_SECOND
 MICROS_PER_HOUR = 3600 * MICROS_PER_SECOND
 MICROS_PER_DAY = 86_400 * MICROS_PER_SECOND
+_EPOCH = date(1970, 1, 1).toordinal()
 MIN_DAY, MAX_DAY = -(2**31), 2**31 - 1
 
 #: What Spark trims around text that it casts: white space and control characters of ASCII.
@@ -80,6 +82,11 @@ def days_of(year: int, month: int, day: int) -> int | None:
     """Days since 1970 of a date; None if there is no such day."""
     if not (1 <= month <= 12 and 1 <= day <= 31):
         return None
+    if 1 <= year <= MAXYEAR:
+        try:
+            return date(year, month, day).toordinal() - _EPOCH
+        except ValueError:
+            return None
     months = np.array([(year - 1970) * 12 + month - 1], dtype=np.int64)
     if day > int(month_lengths(months)[0]):
         return None

@@ -23,6 +23,7 @@ from gateway.sqltypes import (
     FLOAT,
     INT,
     INTEGRALS,
+    MAX_PRECISION,
     SMALLINT,
     TIMESTAMP,
     TIMESTAMP_NTZ,
@@ -37,6 +38,7 @@ from gateway.sqltypes import (
 Bools = npt.NDArray[np.bool_]
 
 LIMITS = {TINYINT: 2**7, SMALLINT: 2**15, INT: 2**31, BIGINT: 2**63}
+_INT64_DIGITS = 19
 # enough digits for every decimal of SQL and for the exact value of a double
 EXACT = Context(prec=800, rounding=ROUND_HALF_UP)
 
@@ -179,13 +181,35 @@ def to_decimal(array: pa.Array, source: DataType, target: DecimalType) -> Conver
     type_, error = target.arrow(), out_of_range(target)
     if is_fractional(source):
         return _decimal_of_floats(array, target, error)
-    if isinstance(source, DecimalType) and source.scale > target.scale:
+    if is_integral(source):
+        return _decimal_of_whole(array, target, error)
+    assert isinstance(source, DecimalType)
+    if source.scale > target.scale:
         array = pc.round(array.cast(pa.decimal256(76, source.scale)), target.scale, "half_towards_infinity")
+    elif source.precision - source.scale + target.scale > MAX_PRECISION:
+        array = array.cast(pa.decimal256(76, target.scale))  # Arrow itself multiplies without a look at what is lost
     try:
         return Converted(array.cast(type_))
     except pa.ArrowInvalid:
-        exact = array.cast(pa.decimal256(76, source.scale if isinstance(source, DecimalType) else 0))
-        return Converted(*each(exact, type_, lambda v: decimal_of(v, target)), error)
+        exact = array.cast(pa.decimal256(76, array.type.scale))
+        limit = pa.scalar(Decimal(10 ** (target.precision - target.scale)), exact.type)
+        large = pc.fill_null(pc.greater_equal(pc.abs(exact), limit), False)
+        fits = pc.if_else(large, pa.scalar(Decimal(0), exact.type), exact)
+        return Converted(fits.cast(type_), large.to_numpy(zero_copy_only=False), error)
+
+
+def _decimal_of_whole(array: pa.Array, target: DecimalType, error: Callable[[Any], RowError]) -> Converted:
+    """Arrow itself casts no integers to decimals that do not hold all of their type."""
+    values, digits, bad = ints(array), target.precision - target.scale, None
+    if digits < _INT64_DIGITS:
+        bad = (values <= -(10**digits)) | (values >= 10**digits)
+        values = np.where(bad, 0, values)
+    void = nulls(array)
+    if target.precision < _INT64_DIGITS:
+        unscaled = with_nulls(values * 10**target.scale, void, pa.int64())
+        return Converted(unscaled_to_decimal(unscaled.cast(pa.decimal128(38, 0)), target), bad, error)
+    wide = with_nulls(values, void, pa.int64()).cast(pa.decimal256(_INT64_DIGITS + target.scale, target.scale))
+    return Converted(wide.cast(target.arrow()), bad, error)
 
 
 def _decimal_of_floats(array: pa.Array, target: DecimalType, error: Callable[[Any], RowError]) -> Converted:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -27,19 +28,18 @@ from gateway.engine.functions.cast_numbers import (
     nulls,
     out_of_range,
     timestamp_array,
+    to_decimal,
     with_nulls,
 )
+from gateway.engine.functions.plain_texts import STAMPS, Bools, read_days, read_layouts
 from gateway.floats import float_texts
 from gateway.instants import (
     BLANKS,
     MICROS_PER_DAY,
-    MICROS_PER_SECOND,
     Ints,
     Zone,
     date_text,
     ints,
-    month_lengths,
-    month_starts,
     parse_date,
     parse_ntz,
     parse_stamp,
@@ -58,6 +58,7 @@ from gateway.sqltypes import (
     TIMESTAMP_NTZ,
     DataType,
     DecimalType,
+    decimal,
     is_fractional,
     is_integral,
 )
@@ -75,11 +76,7 @@ _TRUE, _FALSE = ("t", "true", "y", "yes", "1"), ("f", "false", "n", "no", "0")
 def read_integral(array: pa.Array, target: DataType) -> Converted:
     """Sign and digits only; a number out of range is malformed too."""
     limit = LIMITS[target]
-    if pc.all(pc.match_substring_regex(array, r"^-?[0-9]{1,18}$"), min_count=0).as_py():
-        try:
-            return Converted(array.cast(target.arrow()))
-        except pa.ArrowInvalid:
-            pass  # out of the range of a narrower type: which one is found below
+    plain = pc.match_substring_regex(array, f"^-?[0-9]{{1,{len(str(limit)) - 1}}}$")
 
     def read(text: str) -> int:
         text = text.strip(BLANKS)
@@ -93,14 +90,33 @@ def read_integral(array: pa.Array, target: DataType) -> Converted:
             raise Bad
         return value
 
-    return Converted(*each(array, target.arrow(), read), malformed(STRING, target))
+    return _in_two(array, plain, lambda a: Converted(a.cast(target.arrow())), read, malformed(STRING, target))
+
+
+def _in_two(
+    array: pa.Array,
+    plain: pa.Array,
+    together: Callable[[pa.Array], Converted],
+    read: Callable[[str], Any],
+    error: Callable[[Any], RowError],
+) -> Converted:
+    """Texts that are `plain` converted `together`, the others once per distinct value by `read`."""
+    if pc.all(plain, min_count=0).as_py():
+        return replace(together(array), error=error)
+    void = nulls(array)
+    easy = np.asarray(pc.fill_null(plain, False).to_numpy(zero_copy_only=False), dtype=np.bool_)
+    done = together(pc.if_else(pa.array(easy), array, None))
+    left = ~easy & ~void
+    numbers, failed = each(array.filter(pa.array(left)), done.array.type, read)
+    bad = np.zeros(len(array), np.bool_) if done.bad is None else done.bad.copy()
+    if failed is not None:
+        bad[left] = failed
+    return Converted(pc.replace_with_mask(done.array, pa.array(left), numbers), bad, error)
 
 
 def read_fractional(array: pa.Array, target: DataType) -> Converted:
     """Java's Double.parseDouble / Float.parseFloat, and ``inf``, ``infinity``, ``nan`` in any case."""
     plain = pc.match_substring_regex(array, r"^[+-]?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?$")
-    if pc.all(plain, min_count=0).as_py():
-        return Converted(array.cast(target.arrow()))
 
     def read(text: str) -> Any:
         text = text.strip("".join(map(chr, range(33))))
@@ -119,17 +135,15 @@ def read_fractional(array: pa.Array, target: DataType) -> Converted:
             return float(np.float32(value)) if target == FLOAT else value
         raise Bad
 
-    return Converted(*each(array, target.arrow(), read), malformed(STRING, target))
+    return _in_two(array, plain, lambda a: Converted(a.cast(target.arrow())), read, malformed(STRING, target))
+
+
+_PLAIN_DECIMAL = decimal(38, 18)
 
 
 def read_decimal(array: pa.Array, target: DecimalType) -> Converted:
     """Java's BigDecimal(String), rounded half up; too many digits raise another condition than bad text."""
     plain = pc.match_substring_regex(array, r"^[+-]?[0-9]{1,18}(\.[0-9]{0,18})?$")
-    if pc.all(plain, min_count=0).as_py():
-        try:
-            return Converted(array.cast(target.arrow()))
-        except pa.ArrowInvalid:
-            pass  # digits to round or too many of them: once per value below
 
     def parse(text: str) -> Decimal | None:
         text = text.strip(BLANKS)
@@ -162,7 +176,9 @@ def read_decimal(array: pa.Array, target: DecimalType) -> Converted:
             )
         return out_of_range(target)(value)
 
-    return Converted(*each(array, target.arrow(), read), error)
+    return _in_two(
+        array, plain, lambda a: to_decimal(a.cast(_PLAIN_DECIMAL.arrow()), _PLAIN_DECIMAL, target), read, error
+    )
 
 
 def read_boolean(array: pa.Array) -> Converted:
@@ -176,44 +192,24 @@ def read_boolean(array: pa.Array) -> Converted:
     return Converted(with_nulls(true, void, pa.bool_()), bad, malformed(STRING, BOOLEAN))
 
 
-def _plain_columns(array: pa.Array, width: int) -> Any:
-    """The bytes of an array without NULLs whose texts are all `width` bytes long, one row each; None otherwise."""
-    if array.null_count or not len(array):
-        return None
-    lengths = pc.min_max(pc.binary_length(array)).as_py()
-    if lengths["min"] != width or lengths["max"] != width:
-        return None
-    _, offsets, data = array.buffers()
-    start = int(np.frombuffer(offsets, np.int32, 1, 4 * array.offset)[0])
-    return np.frombuffer(data, np.uint8, width * len(array), start).reshape(len(array), width)
-
-
-def _number(columns: Any, start: int, stop: int) -> tuple[Ints, Any]:
-    digits = columns[:, start:stop].astype(np.int64) - 48
-    ok = ((digits >= 0) & (digits <= 9)).all(axis=1)
-    return digits @ (10 ** np.arange(stop - start - 1, -1, -1, dtype=np.int64)), ok
-
-
-def _plain_days(columns: Any) -> Ints | None:
-    """Days of ``yyyy-MM-dd`` in the first ten bytes; None if any row is anything else."""
-    year, a = _number(columns, 0, 4)
-    month, b = _number(columns, 5, 7)
-    day, c = _number(columns, 8, 10)
-    ok = a & b & c & (columns[:, 4] == 45) & (columns[:, 7] == 45) & (month >= 1) & (month <= 12) & (day >= 1)
-    if not ok.all():
-        return None
-    months = (year - 1970) * 12 + month - 1
-    if not (day <= month_lengths(months)).all():
-        return None
-    return month_starts(months) + day - 1
+def _and_the_rest(
+    array: pa.Array, values: Ints, done: Bools, type_: pa.DataType, read: Callable[[str], int]
+) -> tuple[pa.Array, Bools | None]:
+    """`values` of the rows that are `done`, as `type_`, and what `read` gives for others; which of them it has failed for."""
+    void = nulls(array)
+    left = np.flatnonzero(~done & ~void)
+    failed: Bools | None = None
+    if len(left):
+        numbers, bad = each(array.take(pa.array(left)), type_, read)
+        values[left], void[left] = ints(numbers), nulls(numbers)
+        if bad is not None:
+            failed = np.zeros(len(array), np.bool_)
+            failed[left] = bad
+    return with_nulls(values, void, type_), failed
 
 
 def read_date(array: pa.Array) -> Converted:
     """Spark's date forms (`instants.parse_date`)."""
-    columns = _plain_columns(array, 10)
-    days = _plain_days(columns) if columns is not None else None
-    if days is not None:
-        return Converted(pa.array(days.astype(np.int32)).cast(pa.date32()))
 
     def read(text: str) -> int:
         value = parse_date(text)
@@ -221,23 +217,14 @@ def read_date(array: pa.Array) -> Converted:
             raise Bad
         return value
 
-    numbers, bad = each(array, pa.int32(), read)
+    numbers, bad = _and_the_rest(array, *read_days(array), pa.int32(), read)
     return Converted(numbers.cast(pa.date32()), bad, malformed(STRING, DATE))
 
 
 def read_timestamp(array: pa.Array, target: DataType, zone: Zone) -> Converted:
     """Spark's timestamp forms (`instants.parse_stamp`); a time of day alone would mean today and is refused."""
-    columns = _plain_columns(array, 19)
-    if columns is not None:
-        days = _plain_days(columns)
-        hour, a = _number(columns, 11, 13)
-        minute, b = _number(columns, 14, 16)
-        second, c = _number(columns, 17, 19)
-        ok = a & b & c & np.isin(columns[:, 10], (32, 84)) & (columns[:, 13] == 58) & (columns[:, 16] == 58)
-        if days is not None and (ok & (hour < 24) & (minute < 60) & (second < 60)).all():
-            local = days * MICROS_PER_DAY + ((hour * 60 + minute) * 60 + second) * MICROS_PER_SECOND
-            micros = to_instant(local, zone) if target == TIMESTAMP else local
-            return Converted(timestamp_array(micros, nulls(array), target))
+    local, done = read_layouts(array, STAMPS)
+    micros = to_instant(local, zone) if target == TIMESTAMP else local
 
     def read(text: str) -> int:
         value = parse_timestamp(text, zone) if target == TIMESTAMP else parse_ntz(text)
@@ -248,7 +235,7 @@ def read_timestamp(array: pa.Array, target: DataType, zone: Zone) -> Converted:
             raise RowError("UNSUPPORTED_FEATURE", f"A time of day as a timestamp ('{text}') is not supported.")
         raise Bad
 
-    numbers, bad = each(array, pa.int64(), read)
+    numbers, bad = _and_the_rest(array, micros, done, pa.int64(), read)
     return Converted(numbers.cast(target.arrow()), bad, malformed(STRING, target))
 
 

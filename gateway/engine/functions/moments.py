@@ -21,6 +21,7 @@ from gateway.engine.functions.datetimes import (
     zone_param,
 )
 from gateway.engine.functions.intervals import interval_overflow, multiply_checked, wall_micros
+from gateway.engine.functions.plain_texts import read_layouts
 from gateway.instants import (
     MICROS_PER_DAY,
     MICROS_PER_HOUR,
@@ -74,20 +75,36 @@ def parse_datetime(spec: UdfSpec) -> Kernel:
     target = zone if spec.returns == TIMESTAMP else None
 
     def kernel(texts: pa.Array, formats: pa.Array) -> pa.Array:
+        def one(text: str, pattern: str) -> int | None:
+            try:
+                value = patterns.read(text, pattern, target)
+            except RowError as error:
+                if target is None and error.condition.startswith(patterns.OLD_PATTERNS):
+                    raise patterns.unknown(pattern) from None
+                raise
+            if value is None and not is_try:
+                raise _unparsable(text, function)
+            return value
+
         def rows(pattern: str, index: Ints) -> pa.Array:
-            encoded = texts.take(pa.array(index)).dictionary_encode()
-            values: list[int | None] = []
-            for text in encoded.dictionary.to_pylist():
-                try:
-                    value = patterns.read(text, pattern, target)
-                except RowError as error:
-                    if target is None and error.condition.startswith(patterns.OLD_PATTERNS):
-                        raise patterns.unknown(pattern) from None
-                    raise
-                if value is None and not is_try:
-                    raise _unparsable(text, function)
-                values.append(value)
-            return pa.array(values, pa.int64()).take(encoded.indices).cast(spec.returns.arrow())
+            given = texts if len(index) == len(texts) else texts.take(pa.array(index))
+            values, left = (
+                np.zeros(len(given), np.int64),
+                np.flatnonzero(given.is_valid().to_numpy(zero_copy_only=False)),
+            )
+            fixed = patterns.layout_of(pattern) if len(left) else None
+            if fixed is not None:
+                values, done = read_layouts(given, [fixed])
+                if target is not None:
+                    values = to_instant(values, target)
+                left = left[~done[left]]
+            void = nulls(given)
+            if len(left):
+                encoded = given.take(pa.array(left)).dictionary_encode()
+                found = pa.array([one(text, pattern) for text in encoded.dictionary.to_pylist()], pa.int64())
+                numbers = found.take(encoded.indices)
+                values[left], void[left] = ints(numbers), nulls(numbers)
+            return with_nulls(values, void, pa.int64()).cast(spec.returns.arrow())
 
         return per_constant(formats, rows, spec.returns.arrow(), len(texts))
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gateway.engine.functions import RowError
+from gateway.engine.functions.plain_texts import Layout, layout
 from gateway.instants import (
     MICROS_PER_DAY,
     MICROS_PER_SECOND,
@@ -360,6 +361,16 @@ def _field(letter: str, count: int, adjacent: bool) -> str:
             raise _refused(letter)
         return zero + form
     return "[0-9]{2}" if count == 2 else "[0-9]{1,9}"
+
+
+@lru_cache(maxsize=256)
+def layout_of(pattern: str) -> Layout | None:
+    """Where the numbers of the texts of a pattern stand; None where they have no places, or `read` refuses the pattern."""
+    try:
+        _reader(pattern)
+    except RowError:
+        return None
+    return layout(parts_of(pattern))
 
 
 def read(text: str, pattern: str, zone: Zone | None) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -26,6 +27,7 @@ from gateway.sqltypes import (
     INT,
     STRING,
     TIMESTAMP,
+    TIMESTAMP_NTZ,
     TINYINT,
     YEAR_MONTH,
     DataType,
@@ -54,6 +56,17 @@ CASES: list[tuple[DataType, DataType, list[Any], list[Any]]] = [
     (FLOAT, STRING, [1.100000023841858, 12345678.0, 1.1e10], ["1.1", "1.2345678E7", "1.10000005E10"]),
     (DOUBLE, STRING, [1.5, 2.0, None], ["1.5", "2.0", None]),
     (decimal(38, 18), STRING, [D(0), D("1E-18")], ["0.000000000000000000", "0.000000000000000001"]),
+    (BIGINT, decimal(12, 2), [7, -9999999999, None], [D(7), D(-9999999999), None]),
+    (BIGINT, decimal(38, 30), [12345678, None], [D(12345678), None]),
+    (BIGINT, decimal(20, 0), [2**63 - 1, -(2**63)], [D(2**63 - 1), D(-(2**63))]),
+    (decimal(38, 18), decimal(38, 37), [D("-9.5"), None], [D("-9.5"), None]),
+    (STRING, DOUBLE, ["1.5", None, "1d", "7"], [1.5, None, 1.0, 7.0]),
+    (STRING, decimal(5, 2), ["7", None, "1e1", "-1.005"], [D(7), None, D(10), D("-1.01")]),
+    (STRING, DATE, ["2024-02-29", None, "2024-2-3", "2024-03-01 x", "2024-03-02T", " 2024-03-03"],
+     [date(2024, 2, 29), None, date(2024, 2, 3), *(date(2024, 3, i) for i in (1, 2, 3))]),
+    (STRING, TIMESTAMP_NTZ, ["2024-02-29", None, "2024-02-29T01:02:03", "2024-02-29 01:02:03.25", "2024-02-29 1:2"],
+     [datetime(2024, 2, 29), None, datetime(2024, 2, 29, 1, 2, 3), datetime(2024, 2, 29, 1, 2, 3, 250000),
+      datetime(2024, 2, 29, 1, 2)]),
     (DATE, STRING, [0, 5_000_000, -800_000, None], ["1970-01-01", "+15659-07-15", "-0221-09-04", None]),
     (TIMESTAMP, STRING, [0, 1_500_000, None], ["1970-01-01 00:00:00", "1970-01-01 00:00:01.5", None]),
     (BOOLEAN, STRING, [True, False, None], ["true", "false", None]),
@@ -99,6 +112,11 @@ FAILURES: list[tuple[DataType, DataType, Any, str]] = [
     (decimal(10, 2), TINYINT, D("300.00"), "CAST_OVERFLOW"),
     (decimal(10, 2), decimal(3, 1), D("99.95"), "NUMERIC_VALUE_OUT_OF_RANGE.WITH_SUGGESTION"),
     (INT, decimal(3, 1), 100, "NUMERIC_VALUE_OUT_OF_RANGE.WITH_SUGGESTION"),
+    (BIGINT, decimal(12, 2), -(10**10), "NUMERIC_VALUE_OUT_OF_RANGE.WITH_SUGGESTION"),
+    (BIGINT, decimal(38, 30), 10**8, "NUMERIC_VALUE_OUT_OF_RANGE.WITH_SUGGESTION"),
+    (decimal(38, 18), decimal(38, 37), D("890.005"), "NUMERIC_VALUE_OUT_OF_RANGE.WITH_SUGGESTION"),
+    (decimal(20, 0), decimal(38, 30), D(123456789), "NUMERIC_VALUE_OUT_OF_RANGE.WITH_SUGGESTION"),
+    (STRING, decimal(38, 37), "890.005", "NUMERIC_VALUE_OUT_OF_RANGE.WITH_SUGGESTION"),
     (DOUBLE, TIMESTAMP, NAN, "CAST_INVALID_INPUT"),
     (array(STRING), array(INT), ["1", "x"], "CAST_INVALID_INPUT"),
     (STRING, DAY_TIME, "x", "INVALID_INTERVAL_FORMAT.UNMATCHED_FORMAT_STRING"),
