@@ -24,11 +24,12 @@ from gateway.delta.feed import CHANGE, COPIED
 from gateway.delta.file_columns import file_field
 from gateway.delta.footers import opened_parquet
 from gateway.delta.indexed import number_of
+from gateway.delta.misread import unreadable_file
 from gateway.delta.ordering import MOST_BYTES, check_ordered, ordered
 from gateway.delta.partitions import value_text
 from gateway.delta.replay import Fields
 from gateway.delta.rewrite import RowWriter, check_still_live, publish_behind, trail
-from gateway.delta.scan import missing_file, unreadable_file, verify_files
+from gateway.delta.scan import missing_file, verify_files
 from gateway.delta.schema import Column
 from gateway.delta.table import Snapshot, specs_of
 from gateway.delta.write import check_own, check_snapshot_writable, removes_of, storage_errors

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -32,18 +33,33 @@ from gateway.variants import wrapped
 POSITION = "\0position"
 _BATCH_ROWS = 32_768
 _FRAGMENTS = 4
+_PLACE, _SPARSE = 1 << 17, 4  # rows; of so many places one has some
 _MOST_TEXT = 2**31 - 2  # bytes of an array
 _FEW_ROWS = 4096  # read by one thread: handing them to others would cost more
 
 
 @dataclass(frozen=True)
 class DataFile:
-    """A Parquet file of `size` bytes, the partition values of its rows by column, its mask of live rows if it has one."""
+    """A Parquet file of `size` bytes, the partition values of its rows by column, its mask of live rows if it has one.
+
+    Of a file with a mask it may be known how many `rows` it holds.
+    """
 
     path: str
     size: int
     constants: Mapping[str, pa.Scalar]
     live: npt.NDArray[np.bool_] | None = None
+    rows: int | None = None
+
+    @cached_property
+    def is_sparse(self) -> bool:
+        """Whether the rows that are left stand in few places, so that most of the file may be passed over."""
+        if self.live is None or self.rows is None:
+            return False
+        starts = range(0, len(self.live), _PLACE)
+        held = np.count_nonzero(np.logical_or.reduceat(self.live, starts)) if starts else 0
+        all_, behind = -(-self.rows // _PLACE), (self.rows - len(self.live)) // _PLACE
+        return bool((held + behind) * _SPARSE <= all_)
 
 
 class _Scanner:
@@ -121,13 +137,11 @@ def _read_file(
     indices = [i for at in found.values() if at is not None for i in leaves[at]]
     # Which column of the batches holds which column of the file: they come in the file's order.
     order = {at: n for n, at in enumerate(sorted({at for at in found.values() if at is not None}))}
-    start = 0
     if file.live is not None and len(file.live) > parquet.metadata.num_rows:
         raise ServerError("FAILED_READ_FILE", f"The deletion vector of {file.path} is longer than the file.")
-    for count, batch in _batches(parquet, indices):
+    for start, count, batch in _batches(parquet, indices, file.live):
         live = None if file.live is None else _live(file.live, start, count)
         positions = np.arange(start, start + count, dtype=np.int64)
-        start += count
         rows = count if live is None else int(live.sum())
         arrays = []
         for column, field in zip(columns, schema, strict=True):
@@ -172,22 +186,47 @@ def _batch(arrays: list[pa.Array], schema: pa.Schema, rows: int) -> pa.RecordBat
     return pa.RecordBatch.from_struct_array(pa.StructArray.from_buffers(pa.struct([]), rows, [None]))
 
 
-def _batches(parquet: pq.ParquetFile, indices: list[int]) -> Iterator[tuple[int, pa.RecordBatch | None]]:
-    """Rows in file order; without any stored column only their number."""
-    if indices:
-        groups = list(range(parquet.num_row_groups))
-        told = left = parquet.metadata.num_rows
-        many = told > _FEW_ROWS
-        for batch in parquet.reader.iter_batches(_BATCH_ROWS, groups, column_indices=sorted(indices), use_threads=many):
-            left -= batch.num_rows
-            yield batch.num_rows, batch
-        if left:  # pages of no kind that the reader knows are passed over without a word
-            raise pa.ArrowInvalid(f"{told - left} rows instead of {told}")
+def _batches(
+    parquet: pq.ParquetFile, indices: list[int], live: npt.NDArray[np.bool_] | None
+) -> Iterator[tuple[int, int, pa.RecordBatch | None]]:
+    """Rows in file order, with the number of the first one; without any stored column only how many they are.
+
+    Row groups without a live row are passed over.
+    """
+    for start, rows, groups in _row_groups(parquet, live):
+        if indices:
+            many, at = rows > _FEW_ROWS, start
+            read = parquet.reader.iter_batches(_BATCH_ROWS, groups, column_indices=sorted(indices), use_threads=many)
+            for batch in read:
+                yield at, batch.num_rows, batch
+                at += batch.num_rows
+            if at < start + rows:  # pages of no kind that the reader knows are passed over without a word
+                raise pa.ArrowInvalid(f"{at - start} rows instead of {rows}")
+            continue
+        for at in range(start, start + rows, _BATCH_ROWS):
+            yield at, min(_BATCH_ROWS, start + rows - at), None
+
+
+def _row_groups(parquet: pq.ParquetFile, live: npt.NDArray[np.bool_] | None) -> Iterator[tuple[int, int, list[int]]]:
+    """Runs of row groups that are read together: the first row's number, how many rows, which groups."""
+    metadata = parquet.metadata
+    if live is None:
+        yield 0, metadata.num_rows, list(range(metadata.num_row_groups))
         return
-    left = parquet.metadata.num_rows
-    while left > 0:
-        yield min(left, _BATCH_ROWS), None
-        left -= _BATCH_ROWS
+    counts = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
+    if sum(counts) != metadata.num_rows:
+        raise pa.ArrowInvalid(f"{sum(counts)} rows instead of {metadata.num_rows}")
+    start, rows, groups = 0, 0, list[int]()
+    for group, count in enumerate(counts):
+        if _live(live, start + rows, count).any():
+            rows += count
+            groups.append(group)
+            continue
+        if groups:
+            yield start, rows, groups
+        start, rows, groups = start + rows + count, 0, []
+    if groups:
+        yield start, rows, groups
 
 
 def _live(mask: npt.NDArray[np.bool_], start: int, count: int) -> npt.NDArray[np.bool_]:

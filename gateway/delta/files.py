@@ -22,7 +22,8 @@ from gateway.delta.features import Protocol
 from gateway.delta.footers import one_valued, opened_parquet
 from gateway.delta.listed import Files
 from gateway.delta.log import LOG
-from gateway.delta.scan import ONE_VALUE, missing_file, unreadable_file
+from gateway.delta.misread import ONE_VALUE, unreadable_file
+from gateway.delta.scan import missing_file
 from gateway.delta.schema import Column, UnreadableType
 from gateway.delta.table import Contents, Snapshot
 from gateway.errors import UnsupportedError, UserError

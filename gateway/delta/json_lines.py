@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 import pyarrow as pa
 
 from gateway.delta.containment import Within, opened
-from gateway.delta.scan import unreadable_file
+from gateway.delta.misread import unreadable_file
 from gateway.delta.text_files import LARGEST, check_name, check_width
 from gateway.errors import UnsupportedError, UserError
 

@@ -3,7 +3,8 @@
 `native` is DataFusion's Parquet scan over exactly the kept files, `dataset` our own reader (`delta/dataset.py`) for what
 DataFusion would misread: field ids, columns whose case differs in files, renamed nested fields, file names without
 ``.parquet``, partitioned tables with very many distinct partition values. A file with a deletion vector is a scan of its own,
-whose rows are asked for by their numbers, if it is large; `mixed` reads small ones, and those beyond `_MAX_MARKED`, by our own.
+whose rows are asked for by their numbers, if it is large, and so is each where rows' numbers are read; `mixed` reads small
+ones, and those beyond `_MAX_NUMBERED`, by our own.
 """
 
 from __future__ import annotations
@@ -11,12 +12,9 @@ from __future__ import annotations
 import heapq
 import os
 import stat
-from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import repeat
 from typing import Any
 
 import datafusion
@@ -27,12 +25,13 @@ from datafusion import functions
 from gateway import sqltypes as t
 from gateway.delta import plan_message, pruning
 from gateway.delta.containment import Within, check_folders, check_still_there, look
-from gateway.delta.dataset import POSITION, DataFile, FileDataset, is_read_alike, padded
+from gateway.delta.dataset import POSITION, DataFile, FileDataset, padded
 from gateway.delta.features import check_unshredded
-from gateway.delta.footers import one_valued, opened_parquet
+from gateway.delta.footers import opened_parquet
 from gateway.delta.listed import Files
+from gateway.delta.misread import Seen, column_problem, file_problem, unreadable_file
 from gateway.delta.predicates import Predicate
-from gateway.delta.schema import Column, holds_char
+from gateway.delta.schema import Column
 from gateway.delta.table import Snapshot
 from gateway.delta.watch import Watch
 from gateway.errors import GatewayError, ServerError
@@ -42,7 +41,7 @@ NATIVE, DATASET, MIXED, EMPTY = "native", "dataset", "mixed", "empty"
 _MAX_PARTITION_GROUPS = 64
 _MAX_NATIVE_FILES = 4000
 # A scan of its own is a part of the plan, which takes as long as our own reader takes for so many bytes.
-_MAX_MARKED, _LARGE_MARKED = 64, 1 << 20
+_MAX_NUMBERED, _LARGE_NUMBERED = 64, 1 << 20
 # A Limit is the one node that no filter is pushed through: the engine evaluates filters itself, with its own semantics.
 _BARRIER = 2**63 - 1
 _FEW_FILES, _FOOTER_READERS = 8, 4
@@ -114,7 +113,11 @@ class ScanPlan:
     @property
     def numbered(self) -> bool:
         """See `engine.base.Source`."""
-        return self.reader in (NATIVE, MIXED) and bool(_numbered(self._groups))
+        return self.reader in (NATIVE, MIXED) and bool(self._numbered)
+
+    @cached_property
+    def _numbered(self) -> set[str]:
+        return _numbered(self._groups, self._columns)
 
     @cached_property
     def _files(self) -> list[DataFile]:
@@ -156,18 +159,18 @@ class ScanPlan:
         return frame.select(*[column.cast(given).alias(name) for column, given, name in columns])
 
     def _native(self, ctx: Any) -> datafusion.DataFrame:
-        frames = []
-        numbered = _numbered(self._groups)
+        frames, left, counted = [], [], _counts_rows(self._columns)
         for group in self._groups:
-            whole = tuple(f for f in group.files if f.live is None)
+            whole = []
+            for f in group.files:
+                if f.path in self._numbered:
+                    frames.append(self._native_group(ctx, _Group((f,), group.constants), numbered=True))
+                elif counted or f.live is not None:
+                    left.append(f)
+                else:
+                    whole.append(f)
             if whole:
-                frames.append(self._native_group(ctx, _Group(whole, group.constants)))
-            frames += (
-                self._native_group(ctx, _Group((f,), group.constants), f.live)
-                for f in group.files
-                if f.path in numbered
-            )
-        left = [f for f in self._files if f.live is not None and f.path not in numbered]
+                frames.append(self._native_group(ctx, _Group(tuple(whole), group.constants)))
         if left:
             frames.append(self._dataset(ctx, left))
         # Balanced, so that many groups do not make a deep plan.
@@ -176,22 +179,26 @@ class ScanPlan:
             frames = pairs + ([frames[-1]] if len(frames) % 2 else [])
         return frames[0]
 
-    def _native_group(self, ctx: Any, group: _Group, live: pruning.Mask | None = None) -> datafusion.DataFrame:
-        stored = [c for c in self._columns if c.name not in group.constants]
+    def _native_group(self, ctx: Any, group: _Group, *, numbered: bool = False) -> datafusion.DataFrame:
+        stored = [c for c in self._columns if c.name not in group.constants and c.physical != POSITION]
         schema = pa.schema([pa.field(c.physical, self._read(c)) for c in stored])
         # What numbers the rows knows nothing above a condition, which the scan itself has to take; but for those that sorts and
         # joins make as they go, and that may fail.
-        late = self._late if live is None else not self._apart
+        late = self._late if not numbered else not self._apart
         frame = plan_message.read_files(ctx, [f.path for f in group.files], schema, self._pruning, late=late)
-        if live is not None:
-            frame = _living(frame, [c.physical for c in stored], live, group.files[0].path, self._apart)
-        if not group.constants and all(c.name == c.physical and not _is_char(c.type) for c in stored):
+        number = ""
+        if numbered:
+            frame, number = _with_numbers(frame, [c.physical for c in stored])
+            frame = _living(frame, number, group.files[0], self._apart)
+        elif not group.constants and all(c.name == c.physical and not _is_char(c.type) for c in stored):
             return frame
         out = []
         for column in self._columns:
             if column.name in group.constants:
                 value = group.constants[column.name]
                 expr = datafusion.lit(value).cast(self._given(column))
+            elif column.physical == POSITION:
+                expr = datafusion.col(_quoted(number))
             else:
                 expr = _padded(datafusion.col(_quoted(column.physical)), column.type, self._given(column))
             out.append(expr.alias(column.name))
@@ -209,10 +216,16 @@ class _Group:
     constants: Mapping[str, pa.Scalar]
 
 
-def _numbered(groups: Sequence[_Group]) -> set[str]:
-    """The files with deletion vectors whose rows the engine's own scan numbers: the largest."""
-    marked = [f for group in groups for f in group.files if f.live is not None and f.size >= _LARGE_MARKED]
-    return {f.path for f in heapq.nlargest(_MAX_MARKED, marked, key=lambda f: f.size)}
+def _counts_rows(columns: Sequence[Column]) -> bool:
+    return any(c.physical == POSITION for c in columns)
+
+
+def _numbered(groups: Sequence[_Group], columns: Sequence[Column]) -> set[str]:
+    """The files whose rows the engine's own scan numbers, for their deletion vectors or a column: the largest."""
+    all_of_them = _counts_rows(columns)
+    files = (f for group in groups for f in group.files if f.size >= _LARGE_NUMBERED and not f.is_sparse)
+    wanted = [f for f in files if all_of_them or f.live is not None]
+    return {f.path for f in heapq.nlargest(_MAX_NUMBERED, wanted, key=lambda f: f.size)}
 
 
 def one_group(files: Sequence[DataFile]) -> tuple[_Group, ...]:
@@ -220,14 +233,18 @@ def one_group(files: Sequence[DataFile]) -> tuple[_Group, ...]:
     return (_Group(tuple(files), {}),) if files else ()
 
 
-def _living(
-    frame: datafusion.DataFrame, names: Sequence[str], live: pruning.Mask, path: str, apart: bool
-) -> datafusion.DataFrame:
-    """The rows of a scan of one file that are not deleted; with `apart` no condition is asked before."""
+def _with_numbers(frame: datafusion.DataFrame, names: Sequence[str]) -> tuple[datafusion.DataFrame, str]:
+    """A scan of one file with the numbers of its rows behind its columns, and the name that these have."""
+    number = max(("", *names), key=len) + "#"  # longer than any of them
     columns = [datafusion.col(_quoted(name)) for name in names]
-    number = max(names, key=len) + "#"  # longer than any of them
-    numbered = frame.select(*columns, functions.file_row_index().alias(number))
-    alive = numbered.filter(_is_live(live, path)(datafusion.col(_quoted(number)))).select(*columns)
+    return frame.select(*columns, functions.file_row_index().alias(number)), number
+
+
+def _living(frame: datafusion.DataFrame, number: str, file: DataFile, apart: bool) -> datafusion.DataFrame:
+    """The rows of a scan of one file that are not deleted; with `apart` no condition is asked before."""
+    if file.live is None:
+        return frame
+    alive = frame.filter(_is_live(file.live, file.path)(datafusion.col(_quoted(number))))
     return alive.limit(_BARRIER) if apart else alive
 
 
@@ -328,10 +345,6 @@ def _estimate(files: Files, kept: list[int]) -> int | None:
     return None if -1 in rows else sum(rows)
 
 
-# Which file stood under a name when it was looked at.
-Seen = dict[str, tuple[int, int]]
-
-
 def verify_files(root: str, files: Sequence[DataFile], within: Within, seen: Seen | None = None) -> bool:
     """Every file must be there with its size, and where it may be; whether none of them is a link. Fills `seen`."""
     plain = True
@@ -379,8 +392,7 @@ def _groups(files: Files, kept: list[int], constants: tuple[Column, ...]) -> tup
     if not kept:
         return ()
     if not constants:
-        paths, sizes, deleted = files.paths, files.sizes[kept].tolist(), files.deleted
-        return (_Group(tuple(DataFile(paths[i], n, {}, deleted.get(i)) for i, n in zip(kept, sizes, strict=True)), {}),)
+        return (_Group(tuple(_data_file(files, i, {}) for i in kept), {}),)
     take = pa.array(kept)
     codes = np.zeros(len(kept), dtype=np.int64)
     values = {c.name: files.partitions[c.name].take(take) for c in constants}
@@ -402,9 +414,14 @@ def _groups(files: Files, kept: list[int], constants: tuple[Column, ...]) -> tup
         for column in constants:
             shared[column.name] = _padded_value(shared[column.name], column.type)
         indices = [kept[row] for row in rows.tolist()]
-        members = tuple(DataFile(files.paths[i], int(files.sizes[i]), shared, files.deleted.get(i)) for i in indices)
-        groups.append(_Group(members, shared))
+        groups.append(_Group(tuple(_data_file(files, i, shared) for i in indices), shared))
     return tuple(groups)
+
+
+def _data_file(files: Files, at: int, constants: Mapping[str, pa.Scalar]) -> DataFile:
+    live = files.deleted.get(at) if files.deleted else None
+    rows = None if live is None else files.num_records[at].as_py()
+    return DataFile(files.paths[at], int(files.sizes[at]), constants, live, rows)
 
 
 def _padded_value(value: pa.Scalar, data_type: t.DataType) -> pa.Scalar:
@@ -421,25 +438,19 @@ def _reader(
 ) -> tuple[str, str]:
     """The reader for the kept files and the reason for it, by the features of the table and the facts of the files."""
     files = snapshot.files
-    stored = [c for c in wanted if c.name not in files.partitions]
+    counted = _counts_rows(wanted)
+    stored = [c for c in wanted if c.name not in files.partitions and c.physical != POSITION]
     if not kept:
         return EMPTY, "no file can hold a matching row"
     with_vectors = sum(i in files.deleted for i in kept) if files.deleted else 0
-    numbered = _numbered(groups) if with_vectors else set()
+    numbered = _numbered(groups, wanted) if with_vectors or counted else set()
+    if counted and not numbered:
+        return DATASET, "rows are counted"
     if with_vectors == len(kept) and not numbered:
         return DATASET, "deletion vectors"
-    if any(c.physical == POSITION for c in wanted):
-        return DATASET, "rows are counted"
-    if snapshot.mapping == "id":
-        return DATASET, "columns are found by field id"
-    if any(c.type == t.VARIANT for c in stored):
-        return DATASET, "VARIANT"
-    if any(c.type == t.VOID or _holds_void(c.type) for c in stored):
-        return DATASET, "VOID columns are not in files"
-    if any(t.is_nested(c.type) and holds_char(c.type) for c in stored):
-        return DATASET, "CHAR in nested fields"
-    if any(c.renamed for column in stored for c in column.children):
-        return DATASET, "renamed nested fields"
+    problem = column_problem(snapshot, stored)
+    if problem:
+        return DATASET, problem
     if not stored:
         return DATASET, "only partition columns are read"
     if len(groups) > _MAX_PARTITION_GROUPS:
@@ -448,113 +459,12 @@ def _reader(
         return DATASET, f"{len(kept)} files"
     if not all(files.paths[i].endswith(".parquet") for i in kept):
         return DATASET, "file names without .parquet"
-    problem = _file_problem(snapshot, stored, kept, seen, floats_compared)
+    problem = file_problem(snapshot, stored, kept, seen, floats_compared)
     if problem:
         return DATASET, problem
+    if counted:
+        return NATIVE if len(numbered) == len(kept) else MIXED, "rows are counted"
     if with_vectors:
         reader = NATIVE if with_vectors == len(numbered) else MIXED
         return reader, f"deletion vectors on {with_vectors} of {len(kept)} files"
     return NATIVE, "plain Parquet files"
-
-
-def _holds_void(data_type: t.DataType) -> bool:
-    return any(c == t.VOID or _holds_void(c) for c in data_type.children())
-
-
-def _file_problem(
-    snapshot: Snapshot, stored: Sequence[Column], kept: list[int], seen: Seen, floats_compared: bool
-) -> str | None:
-    """Why DataFusion would misread a kept file: a column whose name in the file differs in case, or its type in kind.
-
-    It makes arrays of single values, casts whatever it finds, and takes bytes for texts. Of each file the footer is read,
-    once as long as it is the same file.
-    """
-    paths = [snapshot.files.paths[i] for i in kept]
-    deleted = snapshot.files.deleted
-    for at, names in zip(kept, _facts(snapshot, paths, seen), strict=True):
-        if at in deleted and len(deleted[at]) > names[ROWS]:
-            return "a deletion vector is longer than its file"
-        for column in stored:
-            # Where floats are compared, the engine is told of no statistics.
-            if not floats_compared and column.physical in names.get(ONE_VALUE, ()):
-                return f"the column {column.name} may hold NaN beside its only value in a file"
-            if column.physical.casefold() in names.get(TWICE, ()):
-                return f"the column {column.name} is in a file in several spellings"
-            problem = _name_problem(column, names)
-            if problem:
-                return problem
-    return None
-
-
-def _facts(snapshot: Snapshot, paths: list[str], seen: Seen) -> Iterator[NameTree]:
-    """What is in files, from their footers; those that are not known yet are read side by side."""
-    known = snapshot.contents
-    unread = [p for p in paths if p not in known or known[p][0] not in (None, seen[p])]
-    if len(unread) < _FEW_FILES:
-        read = [_names_in(p, snapshot.within) for p in unread]
-    else:
-        with ThreadPoolExecutor(_FOOTER_READERS) as threads:
-            read = list(threads.map(_names_in, unread, repeat(snapshot.within)))
-    known.update((p, (seen[p], names)) for p, names in zip(unread, read, strict=True))
-    return (known[p][1] for p in paths)
-
-
-NameTree = dict[str, Any]
-
-
-def _names_in(path: str, within: Within) -> NameTree:
-    """Names of the columns in a Parquet file, nested ones as nested dicts, with the types of the others."""
-    try:
-        with opened_parquet(path, within) as file:
-            counts = Counter(name.casefold() for name in file.schema_arrow.names)
-            twice = {name for name, count in counts.items() if count > 1}
-            facts = {ONE_VALUE: one_valued(file.metadata), TWICE: twice, ROWS: file.metadata.num_rows}
-            return {**_tree(file.schema_arrow), **facts}
-    except (pa.ArrowException, OSError) as error:
-        raise unreadable_file(path, error) from error
-
-
-#: Where, among the names in a file, those of which statistics tell one value stand; no column is called so.
-ONE_VALUE = "\0one value"
-#: Where those that are there in several spellings stand, without case.
-TWICE = "\0twice"
-#: Where their number of rows stands.
-ROWS = "\0rows"
-
-
-def unreadable_file(path: str, error: Exception) -> ServerError:
-    """The error for a data file that is damaged."""
-    return ServerError("FAILED_READ_FILE", f"Error while reading file {path}: {str(error).splitlines()[0][:300]}")
-
-
-def _tree(fields: Any) -> NameTree:
-    return {f.name: _type_tree(f.type) for f in fields}
-
-
-def _type_tree(arrow: pa.DataType) -> NameTree | pa.DataType:
-    if pa.types.is_struct(arrow):
-        return _tree(arrow)
-    if pa.types.is_map(arrow):
-        return {"key": _type_tree(arrow.key_type), "value": _type_tree(arrow.item_type)}
-    if pa.types.is_list(arrow) or pa.types.is_large_list(arrow):
-        return {"element": _type_tree(arrow.value_type)}
-    return arrow
-
-
-def _name_problem(column: Column, names: Any) -> str | None:
-    if column.physical not in names:
-        folded = column.physical.casefold()
-        if any(n.casefold() == folded for n in names):
-            return f"the column {column.name} is spelt differently in a file"
-        return None
-    held = names[column.physical]
-    is_nested = isinstance(held, dict) and bool(held)
-    if is_nested != bool(column.children) and held != pa.null():
-        return f"the column {column.name} has another type in a file"
-    if isinstance(held, pa.DataType) and not is_read_alike(held, column.type.arrow()):
-        return f"the column {column.name} is {held} in a file"
-    for child in column.children if is_nested else ():
-        problem = _name_problem(child, held)
-        if problem:
-            return problem
-    return None

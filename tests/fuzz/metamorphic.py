@@ -154,7 +154,7 @@ def _by_dataset(runner: Runner, compiled: Compiled) -> Iterator[Any]:
 
 def _numbered(runner: Runner, compiled: Compiled) -> Iterator[Any]:
     """As if files with deletion vectors were large: the engine's own scan numbers their rows."""
-    with patch.object(scan, "_LARGE_MARKED", 0):
+    with patch.object(scan, "_LARGE_NUMBERED", 0):
         yield from _batches(runner.engine, plan(compiled).query)
 
 

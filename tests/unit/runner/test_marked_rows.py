@@ -73,7 +73,7 @@ def tables(request: pytest.FixtureRequest, runner: Runner) -> Iterator[Session]:
         session.run(f"INSERT INTO {name} {ROWS}")
         session.run(f"DELETE FROM {name} WHERE id % 1000 = 3 OR id > 5990")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(scan, "_LARGE_MARKED", 0)
+        patch.setattr(scan, "_LARGE_NUMBERED", 0)
         yield session
 
 
@@ -101,7 +101,7 @@ def test_the_engine_reads_them_itself(tables: Session) -> None:
 
 @pytest.mark.parametrize("least", [0, 1 << 20], ids=["numbered", "small"])
 def test_many_files_with_vectors(session: Session, monkeypatch: pytest.MonkeyPatch, least: int) -> None:
-    monkeypatch.setattr(scan, "_LARGE_MARKED", least)
+    monkeypatch.setattr(scan, "_LARGE_NUMBERED", least)
     session.run("CREATE TABLE t (id INT, p INT) PARTITIONED BY (p)")
     session.run("INSERT INTO t SELECT CAST(id AS INT), CAST(id % 70 AS INT) FROM range(700)")
     session.run("DELETE FROM t WHERE id < 70")
@@ -118,3 +118,59 @@ def test_conditions_that_no_scan_takes(tables: Session, condition: str) -> None:
     """What numbers the rows would stand above them: such a query is read by our own reader."""
     text = f"SELECT count(*), sum(id) FROM t WHERE {condition}"
     assert answer(tables, text) == answer(tables, text.replace("FROM t", "FROM plain"))
+
+
+#: Changes of ``one`` and ``two``, which are alike but for how their files are read.
+CHANGES = (
+    "UPDATE {} SET k = -1 WHERE id = 77",
+    "UPDATE {} SET s = 'new', d = d + 1 WHERE id % 100 = 5 AND s IS NOT NULL",
+    "UPDATE {} SET k = k + 1 WHERE c = 'c1' AND 10 / (id % 1000 - 3) < 0",
+    "UPDATE {} SET f = 1 WHERE f = f AND f > 1900",
+    "UPDATE {} SET k = 5 WHERE n.a = 3 AND exists(l, x -> x = 3)",
+    "UPDATE {} SET s = s WHERE id IN (SELECT max(id) FROM {})",
+    "DELETE FROM {} WHERE id BETWEEN 100 AND 120",
+    "DELETE FROM {} WHERE s LIKE 's12%' AND p = 'y'",
+    "DELETE FROM {} WHERE id > (SELECT avg(id) FROM {}) AND k = 0",
+    "MERGE INTO {} t USING (SELECT CAST(id * 37 AS INT) AS id, -2L AS k FROM range(200)) q ON t.id = q.id "
+    "WHEN MATCHED AND t.k > 3 THEN DELETE WHEN MATCHED THEN UPDATE SET k = q.k "
+    "WHEN NOT MATCHED AND q.id < 7000 THEN INSERT (id, k, p) VALUES (q.id, q.k, 'x')",
+    "MERGE INTO {} t USING (SELECT CAST(id AS INT) AS id FROM range(10)) q ON t.id = q.id AND 1 / (t.id % 1000 - 3) < 0 "
+    "WHEN MATCHED THEN UPDATE SET s = 'm' WHEN NOT MATCHED BY SOURCE AND t.id > 5900 THEN DELETE",
+)
+
+
+@pytest.mark.parametrize("properties", ["", "delta.enableRowTracking", "delta.enableChangeDataFeed"])
+@pytest.mark.parametrize("by", ["", "PARTITIONED BY (p)"])
+def test_rows_that_are_changed_are_found_alike(
+    session: Session, monkeypatch: pytest.MonkeyPatch, by: str, properties: str
+) -> None:
+    """By the engine's own scan, which numbers them, and by our own reader."""
+    also = f", '{properties}' = 'true'" if properties else ""
+    for name in ("one", "two"):
+        session.run(
+            f"CREATE TABLE {name} ({COLUMNS}) {by} TBLPROPERTIES ('delta.enableDeletionVectors' = 'true'{also})"
+        )
+        session.run(f"INSERT INTO {name} {ROWS}")
+        session.run(f"DELETE FROM {name} WHERE id % 1000 = 3")
+    for text in CHANGES:
+        done = []
+        for name, least in (("one", 0), ("two", 1 << 40)):
+            monkeypatch.setattr(scan, "_LARGE_NUMBERED", least)
+            done.append(answer(session, text.replace("{}", name)))
+        assert done[0] == done[1]
+        assert isinstance(done[0], list), text
+        rows = [answer(session, f"SELECT * FROM {name} ORDER BY id, p, k") for name in ("one", "two")]
+        assert rows[0] == rows[1], text
+
+
+def test_the_engine_numbers_rows_itself(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scan, "_LARGE_NUMBERED", 0)
+    session.run(f"CREATE TABLE counted ({COLUMNS})")
+    session.run(f"INSERT INTO counted {ROWS}")
+    told = "\n".join(
+        str(row[0])
+        for row in session.rows(
+            "EXPLAIN MERGE INTO counted t USING (SELECT 7 AS i) q ON t.id = q.i WHEN MATCHED THEN DELETE"
+        )
+    )
+    assert "reader native" in told and "rows are counted" in told

@@ -1,0 +1,72 @@
+"""Files as our own reader reads them: row groups that hold no live row are passed over."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from gateway.delta import dataset
+from gateway.delta.dataset import POSITION, DataFile, read_file
+from gateway.delta.schema import Column
+from gateway.sqltypes import BIGINT
+
+ROWS, GROUP = 1050, 100
+ID = Column("id", "id", None, BIGINT, nullable=True)
+NUMBER = Column("n", POSITION, None, BIGINT, nullable=False)
+SCHEMA = pa.schema([("id", pa.int64()), ("n", pa.int64())])
+MASKS = {
+    "one row": [730],
+    "of all groups": range(5, ROWS, 100),
+    "groups beside each other": [*range(95, 305), 1049],
+    "none": [],
+    "all": range(ROWS),
+}
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> str:
+    found: Path = tmp_path_factory.mktemp("groups") / "a.parquet"
+    pq.write_table(pa.table({"id": [i * 3 for i in range(ROWS)]}), found, row_group_size=GROUP)
+    return str(found)
+
+
+@pytest.mark.parametrize("length", [ROWS, 800])
+@pytest.mark.parametrize("name", MASKS)
+def test_live_rows_and_their_numbers(path: str, name: str, length: int) -> None:
+    """Rows behind the end of a mask are alive."""
+    mask = np.zeros(length, np.bool_)
+    mask[[i for i in MASKS[name] if i < length]] = True
+    expected = [*np.flatnonzero(mask).tolist(), *range(length, ROWS)]
+    file = DataFile(path, Path(path).stat().st_size, {}, mask)
+    for columns in ((ID, NUMBER), (NUMBER,)):
+        schema = pa.schema([SCHEMA.field(c.name) for c in columns])
+        found = pa.Table.from_batches(read_file(file, columns, schema, (str(Path(path).parent),)), schema)
+        assert found.column("n").to_pylist() == expected
+        assert len(columns) == 1 or found.column("id").to_pylist() == [i * 3 for i in expected]
+
+
+def test_only_groups_with_live_rows_are_read(path: str) -> None:
+    mask = np.zeros(ROWS, np.bool_)
+    mask[[250, 251, 399, 900]] = True
+    with pq.ParquetFile(path) as opened:
+        assert list(dataset._row_groups(opened, mask)) == [(200, 200, [2, 3]), (900, 100, [9])]
+
+
+@pytest.mark.parametrize(
+    ("live", "rows", "is_sparse"),
+    [(None, None, False), ([3], 50, False), ([3], 1000, True), (range(0, 1000, 10), 1000, False), (range(200), 1000, True),
+     (range(400), 1000, False)],
+)  # fmt: skip
+def test_few_places(monkeypatch: pytest.MonkeyPatch, live: list[int] | None, rows: int | None, is_sparse: bool) -> None:
+    monkeypatch.setattr(dataset, "_PLACE", 100)
+    mask = None
+    if live is not None:
+        mask = np.zeros(rows or 0, np.bool_)
+        mask[list(live)] = True
+    assert DataFile("x", 1, {}, mask, rows).is_sparse is is_sparse
+    if mask is not None:  # with rows behind its end, which are alive
+        assert not DataFile("x", 1, {}, mask[:20], rows).is_sparse
