@@ -139,8 +139,11 @@ CHANGES = (
 )
 
 
-@pytest.mark.parametrize("properties", ["", "delta.enableRowTracking", "delta.enableChangeDataFeed"])
-@pytest.mark.parametrize("by", ["", "PARTITIONED BY (p)"])
+@pytest.mark.parametrize(
+    ("by", "properties"),
+    [("", ""), ("PARTITIONED BY (p)", "delta.enableRowTracking"), ("", "delta.enableChangeDataFeed")],
+    ids=["plain", "tracked", "fed"],
+)
 def test_rows_that_are_changed_are_found_alike(
     session: Session, monkeypatch: pytest.MonkeyPatch, by: str, properties: str
 ) -> None:
