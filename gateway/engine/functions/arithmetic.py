@@ -1,7 +1,7 @@
 """Checked arithmetic: 64-bit integers, division and remainder, and decimals as Spark rounds them.
 
 Decimals whose intermediate results may pass 38 digits are computed on numpy object arrays of integers: exact at any width, and
-only used where the native types cannot hold the result.
+only used where the native types cannot hold the result, nor `quotients` of 64 bits do.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gateway.engine.base import UdfSpec
-from gateway.engine.functions import Kernel, RowError, implementation
+from gateway.engine.functions import Kernel, RowError, implementation, quotients
 from gateway.sqltypes import INT, DecimalType
 
 
@@ -243,6 +243,13 @@ def decimal_divide(spec: UdfSpec) -> Kernel:
     shift = result + right - left
 
     def kernel(a: pa.Array, b: pa.Array) -> pa.Array:
+        short = quotients.of_words(unscaled_words(a), unscaled_words(b), shift, type_.precision)
+        if short is not None:
+            words, valid, by_zero = short
+            if by_zero:
+                raise RowError(*_DIVIDE)
+            mask = None if valid.all() else pa.array(valid).buffers()[1]
+            return pa.Array.from_buffers(type_, len(a), [mask, pa.py_buffer(words.tobytes())])
         x, xv = unscaled(a)
         y, yv = unscaled(b)
         valid = xv & yv

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import binascii
+import contextlib
 import math
 import operator
 from collections.abc import Callable
@@ -151,9 +152,29 @@ def round_integer(spec: UdfSpec) -> Kernel:
         return rounded
 
     def kernel(value: pa.Array) -> pa.Array:
-        return per_distinct(compute, (value,), returns)
+        if digits < -_POWERS:
+            return per_distinct(compute, (value,), returns)
+        values, nulls = _integers(value)
+        power = 10**-digits
+        below, rest = np.divmod(values.astype(np.int64), power)
+        below += _goes_up(mode, below, rest, power)
+        beyond = np.flatnonzero(((below > (half - 1) // power) | (below < -(half // power))) & ~nulls)
+        if len(beyond):
+            compute(int(values[beyond[0]]))  # raises
+        return pa.array((below * power).astype(returns.to_pandas_dtype()), returns, mask=nulls)
 
     return kernel
+
+
+_POWERS = 18  # of ten, that are 64-bit integers, doubled too
+
+
+def _goes_up(mode: str, below: Any, rest: Any, power: int) -> Any:
+    """Which integers are rounded to the multiple of a power above them, not the one below."""
+    if mode in ("up", "down"):
+        return (rest > 0) & (mode == "up")
+    tied = below % 2 == 1 if mode == "half_to_even" else below >= 0  # else away from zero
+    return (2 * rest > power) | ((2 * rest == power) & tied)
 
 
 @implementation("round_decimal")
@@ -418,9 +439,26 @@ def pmod(spec: UdfSpec) -> Kernel:
         return _java_remainder(moved, b)
 
     def kernel(left: pa.Array, right: pa.Array) -> pa.Array:
-        return per_distinct(compute, (left, right), returns)
+        if not pa.types.is_integer(returns):
+            return per_distinct(compute, (left, right), returns)
+        (a, a_void), (b, b_void) = _integers(left), _integers(right)
+        void, zero = a_void | b_void, np.flatnonzero((b == 0) & ~a_void & ~b_void)
+        if len(zero):
+            compute(int(a[zero[0]]), 0)  # raises
+        a, b = a.astype(np.int64), np.where(b == 0, 1, b).astype(np.int64)
+        rest = _remainders(a, b)
+        moved = rest + b  # wraps around, as in Java
+        if returns == pa.int32():
+            moved = moved.astype(np.int32).astype(np.int64)
+        found = np.where(rest < 0, _remainders(moved, b), rest)
+        return pa.array(found.astype(returns.to_pandas_dtype()), returns, mask=void)
 
     return kernel
+
+
+def _remainders(a: Any, b: Any) -> Any:
+    """Of integers, none of them divided by zero, with the sign of the dividend; of the smallest by -1 there is no quotient."""
+    return np.fmod(a, np.where(b == -1, 1, b))
 
 
 @implementation("try_arithmetic")
@@ -431,9 +469,29 @@ def try_arithmetic(spec: UdfSpec) -> Kernel:
     compute = _decimal_try(spec) if isinstance(spec.returns, DecimalType) else _plain_try(symbol, returns)
 
     def kernel(left: pa.Array, right: pa.Array) -> pa.Array:
+        if pa.types.is_floating(returns):
+            return _tried_floats(symbol, left, right, returns)
+        if pa.types.is_integer(returns) and symbol in _CHECKED:
+            with contextlib.suppress(pa.ArrowInvalid):  # one of them overflows: which, is found one by one
+                return _CHECKED[symbol](left.cast(returns), right.cast(returns))
         return per_distinct(compute, (left, right), returns)
 
     return kernel
+
+
+_CHECKED = {"+": pc.add_checked, "-": pc.subtract_checked, "*": pc.multiply_checked}
+
+
+def _tried_floats(symbol: str, left: pa.Array, right: pa.Array, returns: pa.DataType) -> pa.Array:
+    (a, a_void), (b, b_void) = ((x.fill_null(0).to_numpy(zero_copy_only=False), _void(x)) for x in (left, right))
+    kind = returns.to_pandas_dtype()
+    void = a_void | b_void | ((b == 0) if symbol in "/%" else False)
+    with np.errstate(all="ignore"):
+        return pa.array(_FLOAT_OPERATIONS[symbol](a.astype(kind), b.astype(kind)), returns, mask=void)
+
+
+def _void(array: pa.Array) -> Any:
+    return array.is_null().to_numpy(zero_copy_only=False)
 
 
 def _float_remainder(a: float, b: float) -> float:
@@ -462,13 +520,6 @@ _INTEGER_OPERATIONS: dict[str, Callable[[int, int], int]] = {
 
 
 def _plain_try(symbol: str, returns: pa.DataType) -> Callable[[Any, Any], Any]:
-    def compute_float(a: Any, b: Any) -> float | None:
-        if symbol in "/%" and b == 0:
-            return None
-        kind = np.float32 if returns == pa.float32() else np.float64
-        with np.errstate(all="ignore"):
-            return float(_FLOAT_OPERATIONS[symbol](kind(a), kind(b)))
-
     def compute_integer(a: int, b: int) -> int | None:
         if symbol in "/%" and b == 0:
             return None
@@ -476,7 +527,7 @@ def _plain_try(symbol: str, returns: pa.DataType) -> Callable[[Any, Any], Any]:
         half = 1 << (returns.bit_width - 1)
         return result if -half <= result < half else None
 
-    return compute_float if pa.types.is_floating(returns) else compute_integer
+    return compute_integer
 
 
 def _decimal_try(spec: UdfSpec) -> Callable[[Any, Any], Any]:
