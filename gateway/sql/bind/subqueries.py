@@ -12,7 +12,7 @@ from gateway.sql.read.tree import span_of
 from gateway.sql.typed.coerce import coerced, least_common_type
 from gateway.sql.typed.nodes import Expr, Subquery
 from gateway.sql.typed.walk import outer_in_order
-from gateway.sqltypes import BOOLEAN, DataType
+from gateway.sqltypes import BOOLEAN, DataType, is_orderable
 
 Node = exp.Expr
 
@@ -37,6 +37,12 @@ def in_query(binder: Expressions, node: exp.In, query: Node, scope: Scope, span:
             raise UserError(
                 "DATATYPE_MISMATCH.IN_SUBQUERY_DATA_TYPE_MISMATCH",
                 f'The data type of "{value.type.sql}" does not match the subquery\'s "{column.type.sql}".',
+                span=span,
+            )
+        if not is_orderable(common):
+            raise UserError(
+                "DATATYPE_MISMATCH.INVALID_ORDERING_TYPE",
+                f'The `insubquery` does not support ordering on type "{common.sql}".',
                 span=span,
             )
         casts.append(common)

@@ -60,7 +60,6 @@ from gateway.sqltypes import (
     is_integral,
     is_interval,
     is_nested,
-    is_orderable,
 )
 
 #: Aggregates whose lowering is not valid with OVER.
@@ -284,13 +283,7 @@ def mean_of(agg: Agg, value: Expr, type_: DataType, lenient: bool) -> Expr:
 def _bind_ordered(function: Function, site: Site) -> Expr:
     if len(site.args) != 1:
         raise site.wrong_count("1")
-    if not is_orderable(site.args[0].type):
-        raise UserError(
-            "DATATYPE_MISMATCH.INVALID_ORDERING_TYPE",
-            f'Cannot resolve "{site.shown}" due to data type mismatch: the function does not support ordering on type '
-            f'"{site.args[0].type.sql}".',
-            span=site.span,
-        )
+    site.check_orderable(site.args[0].type)
     return make(function, site, site.args, site.args[0].type, True)
 
 
@@ -355,8 +348,7 @@ def _bind_by(function: Function, site: Site) -> Expr:
         )
     if len(site.args) != 2:
         raise site.wrong_count("2")
-    if not is_orderable(site.args[1].type):
-        raise site.mismatch(1, "ORDERED")
+    site.check_orderable(site.args[1].type)
     return make(function, site, site.args, site.args[0].type, True)
 
 

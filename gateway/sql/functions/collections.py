@@ -25,7 +25,6 @@ from gateway.sqltypes import (
     StructType,
     array,
     is_integral,
-    is_orderable,
     map_of,
     struct,
 )
@@ -83,10 +82,7 @@ def _bind_map(function: Function, site: Site) -> Expr:
             f"The given {which.lower()}s of function `{site.shown}` should all be the same type, but they are [{types}].",
             span=site.span,
         )
-    if not is_orderable(key):
-        raise UserError(
-            "DATATYPE_MISMATCH.INVALID_MAP_KEY_TYPE", f'The key of map cannot be/contain "{key.sql}".', span=site.span
-        )
+    site.check_map_key(key)
     args: list[Expr] = []
     for k, v in zip(keys, values, strict=True):
         args += [coerced(k, key), coerced(v, value)]

@@ -20,7 +20,6 @@ from gateway.sqltypes import (
     VOID,
     DataType,
     DecimalType,
-    MapType,
     is_fractional,
     is_nested,
     is_numeric,
@@ -82,8 +81,7 @@ def _bind_nullif(function: Function, site: Site) -> Expr:
     """Keeps the first argument as written beside the two compared under their common type."""
     _counted(site, 2)
     args, common = _common(site)
-    if isinstance(common, MapType):
-        raise site.mismatch(0, "any type but MAP")
+    site.check_orderable(common)
     kept = site.args[0]
     return make(function, site, (*args, kept) if kept is not args[0] else args, kept.type, True)
 
@@ -152,8 +150,7 @@ def _bind_extreme(function: Function, site: Site) -> Expr:
     if any(is_string(t) for t in types) and not all(is_string(t) for t in types):
         raise site.diff_types()
     args, common = _common(site)
-    if isinstance(common, MapType):
-        raise site.mismatch(0, "ORDERED")
+    site.check_orderable(common)
     return make(function, site, args, common, all(a.nullable for a in args))
 
 
@@ -193,8 +190,7 @@ def _nanvl(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
 def _bind_equal_null(function: Function, site: Site) -> Expr:
     _counted(site, 2)
     args, common = _common(site)
-    if isinstance(common, MapType):
-        raise site.mismatch(0, "any type but MAP")
+    site.check_orderable(common)
     return make(function, site, args, BOOLEAN, False)
 
 

@@ -133,6 +133,7 @@ def _bind_over_map(function: Function, site: Site) -> Expr:
     elif function.name == "transform_values":
         result = map_of(t.key, body.type, body.nullable)
     else:
+        site.check_map_key(body.type)
         result = map_of(body.type, t.value, t.value_contains_null)
     return make(function, site, (site.args[0], body), result, site.args[0].nullable)
 

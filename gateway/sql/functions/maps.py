@@ -18,7 +18,6 @@ from gateway.sqltypes import (
     StructField,
     StructType,
     array,
-    is_orderable,
     map_of,
     struct,
 )
@@ -70,7 +69,7 @@ def _bind_map_concat(function: Function, site: Site) -> Expr:
             span=site.span,
         )
     common = least_common_of(types) if types else map_of(STRING, STRING, False)
-    texts = {(t.key == STRING, t.value == STRING) for t in types if isinstance(t, MapType) and VOID not in t.children()}
+    texts = {t.key == STRING for t in types if isinstance(t, MapType) and t.key != VOID}  # no key becomes another type
     if common is None or not isinstance(common, MapType) or len(texts) > 1:
         raise site.diff_types()
     args = tuple(coerced(a, common) for a in site.args)
@@ -92,12 +91,7 @@ def _bind_from_arrays(function: Function, site: Site) -> Expr:
         if not isinstance(t, ArrayType):
             raise site.mismatch(index, "ARRAY")
     keys, values = (array_of(a) for a in site.args)
-    if not is_orderable(keys.element):
-        raise UserError(
-            "DATATYPE_MISMATCH.INVALID_MAP_KEY_TYPE",
-            f'The key of map cannot be/contain "{keys.element.sql}".',
-            span=site.span,
-        )
+    site.check_map_key(keys.element)
     result = map_of(keys.element, values.element, values.contains_null)
     return make(function, site, site.args, result, any(a.nullable for a in site.args))
 
@@ -108,6 +102,7 @@ def _bind_from_entries(function: Function, site: Site) -> Expr:
     if not (isinstance(t, ArrayType) and isinstance(t.element, StructType) and len(t.element.fields) == 2):
         raise site.mismatch(0, "ARRAY of pair STRUCT")
     key, value = t.element.fields
+    site.check_map_key(key.type)
     result = map_of(key.type, value.type, value.nullable)
     return make(function, site, site.args, result, site.args[0].nullable or t.contains_null)
 

@@ -16,7 +16,7 @@ from gateway.sql.typed.coerce import Accepts, coerced, implicit_type, least_comm
 from gateway.sql.typed.foldable import UNASKED, is_foldable
 from gateway.sql.typed.nodes import Agg, Call, Expr, Lambda, Lit, SortKey, Subquery, Window
 from gateway.sql.typed.walk import nodes
-from gateway.sqltypes import VOID, DataType
+from gateway.sqltypes import VOID, DataType, is_orderable
 
 # fmt: off
 #: Functions for which Spark puts NULL in the place of an operand of no type, without looking at what that is.
@@ -125,6 +125,25 @@ class Site:
             f"but it has {types}.",
             span=self.span,
         )
+
+    def check_orderable(self, t: DataType) -> None:
+        """Raise UserError DATATYPE_MISMATCH.INVALID_ORDERING_TYPE for a type whose values the call cannot compare."""
+        if not is_orderable(t):
+            raise UserError(
+                "DATATYPE_MISMATCH.INVALID_ORDERING_TYPE",
+                f'Cannot resolve "{self.shown}" due to data type mismatch: the function does not support ordering on type '
+                f'"{t.sql}".',
+                span=self.span,
+            )
+
+    def check_map_key(self, t: DataType) -> None:
+        """Raise UserError DATATYPE_MISMATCH.INVALID_MAP_KEY_TYPE for a type that no key has."""
+        if not is_orderable(t):
+            raise UserError(
+                "DATATYPE_MISMATCH.INVALID_MAP_KEY_TYPE",
+                f'Cannot resolve "{self.shown}" due to data type mismatch: the key of map cannot be/contain "{t.sql}".',
+                span=self.span,
+            )
 
     def wrong_count(self, expected: str) -> UserError:
         """WRONG_NUM_ARGS.WITHOUT_SUGGESTION."""
