@@ -8,11 +8,10 @@ from gateway.catalog.bound import DeltaBoundTable
 from gateway.delta.cloning import check_cloneable, clone
 from gateway.engine.base import Emit, Planned, Statement
 from gateway.errors import UserError, unsupported
-from gateway.instants import known_zone, parse_timestamp
 from gateway.runner import objects
 from gateway.runner.answer import Answer, rows_of
 from gateway.runner.commands.definitions import unreserved
-from gateway.runner.commands.targets import new_table, stop_if_cancelled
+from gateway.runner.commands.targets import new_table, stop_if_cancelled, wanted_moment
 from gateway.runner.commands.views import is_view
 from gateway.runner.environment import Environment, Queries
 from gateway.sql.read import command_nodes as c
@@ -68,12 +67,8 @@ def _source(command: c.CreateClone, env: Environment) -> DeltaBoundTable:
     name, as_of = command.source, None
     if command.version is not None:
         as_of = ("version", command.version)
-    elif command.timestamp is not None:
-        wanted = parse_timestamp(command.timestamp, known_zone(env.context.time_zone))
-        if wanted is None:
-            text = f"The provided timestamp ('{command.timestamp}') cannot be converted to a valid timestamp."
-            raise UserError("DELTA_TIMESTAMP_INVALID", text, span=name.span)
-        as_of = ("timestamp", wanted)
+    elif command.timestamp is not None or command.moment is not None:
+        as_of = ("timestamp", wanted_moment(command, env, name.span))
     found: object
     if len(name.parts) == 2 and name.parts[0].lower() == "delta" and "/" in name.parts[1]:
         found = env.tables.path("delta", name.parts[1], as_of, name.span)

@@ -22,18 +22,16 @@ from gateway.delta.table import Snapshot
 from gateway.delta.vacuum import remove, sweep
 from gateway.engine.base import Emit, Planned, Statement
 from gateway.errors import Span, UserError, unsupported
-from gateway.instants import known_zone, parse_timestamp, stamp_text
+from gateway.instants import stamp_text
 from gateway.planner import plan
 from gateway.runner.answer import Answer, done, rows_of
 from gateway.runner.commands import views
-from gateway.runner.commands.targets import computed, quoted, stop_if_cancelled, written_table
+from gateway.runner.commands.targets import computed, quoted, stop_if_cancelled, wanted_moment, written_table
 from gateway.runner.environment import Environment, Queries
 from gateway.sql.bind.changes import ChangeBinder
 from gateway.sql.bind.scope import Scope, Source
-from gateway.sql.bind.travel import moment_of
 from gateway.sql.compile import binder_of, compile_query, queried
 from gateway.sql.read import command_nodes as c
-from gateway.sql.read.tree import span_of
 from gateway.sql.typed import nodes as b
 from gateway.sqltypes import BIGINT, BOOLEAN, DOUBLE, STRING, DataType, StructField, StructType, struct
 
@@ -298,27 +296,13 @@ def restore(command: c.Restore, job: Statement, env: Environment, runner: Querie
     check_restorable(snapshot)
     version, shown = command.version, None
     if version is None:
-        version, shown = _version_at(_moment(command, env), table, command.table.span)
+        version, shown = _version_at(wanted_moment(command, env, command.table.span), table, command.table.span)
     elif version > snapshot.version:
         raise no_version(snapshot, version)
     emit(Planned("RESTORE", "gateway", "a commit to the Delta log", _RESTORED, writes=True))
     made, done = restore_files(snapshot, version, {"version": command.version, "timestamp": shown})
     counts = (done.size, done.files, done.removed, done.restored, done.removed_bytes, done.restored_bytes)
     return rows_of("RESTORE", _RESTORED, [[count] for count in counts], announced=True, facts={"version": made})
-
-
-def _moment(command: c.Restore, env: Environment) -> int:
-    """The microseconds of the time that a table is restored to."""
-    span = command.table.span
-    if command.moment is not None:
-        binder = binder_of(env.context, env.tables, env.session.views, env.parameters)
-        return moment_of(command.moment, binder, span_of(command.moment) or span)
-    text = command.timestamp or ""
-    wanted = parse_timestamp(text, known_zone(env.context.time_zone))
-    if wanted is None:
-        told = f"The provided timestamp ('{text}') cannot be converted to a valid timestamp."
-        raise UserError("DELTA_TIMESTAMP_INVALID", told, span=span)
-    return wanted
 
 
 def _version_at(micros: int, table: DeltaBoundTable, span: Span) -> tuple[int, str]:

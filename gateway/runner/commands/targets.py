@@ -14,15 +14,19 @@ from gateway.catalog.objects import StoredTable, StoredView
 from gateway.delta.log import has_log
 from gateway.delta.write import WriteResult
 from gateway.engine.base import Emit, Execution, Planned, Planning
-from gateway.errors import CanceledError, UserError, unsupported
+from gateway.errors import CanceledError, Span, UserError, unsupported
+from gateway.instants import known_zone, parse_timestamp
 from gateway.planner import Plan
 from gateway.runner import objects
 from gateway.runner.answer import Answer, rows_of
 from gateway.runner.commands.views import is_view
 from gateway.runner.environment import Environment, Queries
 from gateway.runner.written import INSERTED
+from gateway.sql.bind.travel import moment_of
+from gateway.sql.compile import binder_of
 from gateway.sql.read import command_nodes as c
 from gateway.sql.read.commands import parse_statement
+from gateway.sql.read.tree import span_of
 from gateway.sqltypes import StructType
 
 _BY_PATH = ("INSERT", "UPDATE", "DELETE", "MERGE")
@@ -173,3 +177,15 @@ def stop_if_cancelled(emit: Emit) -> None:
     """Raise OPERATION_CANCELED if somebody has asked for it."""
     if emit.cancelled:
         raise CanceledError("OPERATION_CANCELED", "The statement was cancelled.")
+
+
+def wanted_moment(command: c.Restore | c.CreateClone, env: Environment, span: Span) -> int:
+    """The microseconds of TIMESTAMP AS OF a text or a constant expression. Raises UserError for what is no moment."""
+    if command.moment is not None:
+        binder = binder_of(env.context, env.tables, env.session.views, env.parameters)
+        return moment_of(command.moment, binder, span_of(command.moment) or span)
+    wanted = parse_timestamp(command.timestamp or "", known_zone(env.context.time_zone))
+    if wanted is None:
+        told = f"The provided timestamp ('{command.timestamp}') cannot be converted to a valid timestamp."
+        raise UserError("DELTA_TIMESTAMP_INVALID", told, span=span)
+    return wanted

@@ -150,19 +150,22 @@ class TableParser(KeyParser):
         source = self._name()
         version: int | None = None
         timestamp: str | None = None
+        moment: exp.Expr | None = None
         self.match("FOR")
         if self.match("VERSION") or self.match("SYSTEM_VERSION"):
             self.expect("AS", "OF")
             version = self.integer()
         elif self.match("TIMESTAMP") or self.match("SYSTEM_TIME"):
             self.expect("AS", "OF")
-            if self.word != STRING:
-                raise unsupported("CLONE of a table at a computed time", self.span(self.index))
-            timestamp = self.string()
+            if self.word == STRING and self.peek() in (END, "TBLPROPERTIES"):
+                timestamp = self.string()
+            else:
+                moment = self.expression()
+                allowed.check(moment)
         properties = self._properties() if self.match("TBLPROPERTIES") else ()
         if self.word != END:
             self._refuse_table_clause()
-        return CreateClone(name, source, deep, replace, if_not_exists, version, timestamp, properties)
+        return CreateClone(name, source, deep, replace, if_not_exists, version, timestamp, properties, moment)
 
     def _using(self) -> None:
         self.advance()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from sqlglot import exp
 
 from gateway.errors import Span
 from gateway.sql.read.named import Name, Query
@@ -236,7 +238,10 @@ class CopyInto:
 
 @dataclass(frozen=True, slots=True)
 class CreateClone:
-    """CREATE [OR REPLACE] TABLE [IF NOT EXISTS] name [SHALLOW | DEEP] CLONE source [AS OF] [TBLPROPERTIES (…)]."""
+    """CREATE [OR REPLACE] TABLE [IF NOT EXISTS] name [SHALLOW | DEEP] CLONE source [AS OF] [TBLPROPERTIES (…)].
+
+    `moment`: the constant expression that is asked for in the place of `timestamp`, a text.
+    """
 
     name: Name
     source: Name
@@ -246,6 +251,7 @@ class CreateClone:
     version: int | None = None
     timestamp: str | None = None
     properties: tuple[tuple[str, str], ...] = ()
+    moment: exp.Expr | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

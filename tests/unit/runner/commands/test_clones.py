@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from pathlib import Path
 
 import pytest
@@ -59,6 +61,26 @@ def test_a_clone_is_read_and_written_and_its_source_stays(source: Session, kind:
         assert source.rows(ask.format("c")) == _ROWS
 
 
+@pytest.mark.parametrize(
+    "moment",
+    [
+        "current_timestamp() - INTERVAL '1:30' HOUR TO MINUTE",
+        "date_trunc('second', now()) - make_dt_interval(0, 1, 30) TBLPROPERTIES ('k' = 'v')",
+        "(SELECT max(col1) FROM VALUES (now() - INTERVAL 90 MINUTES))",
+    ],
+)
+def test_a_clone_of_a_computed_time(session: Session, moment: str) -> None:
+    session.run("CREATE TABLE t (id INT)")
+    for version in range(1, 4):
+        session.run(f"INSERT INTO t VALUES ({version})")
+    for version in range(4):
+        then = time.time() - 3600 * (4 - version)
+        os.utime(log.commit_path(str(folder_of(session)), version), (then, then))
+    session.run(f"CREATE TABLE c SHALLOW CLONE t TIMESTAMP AS OF {moment}")
+    assert session.rows("SELECT * FROM c ORDER BY id") == [(1,), (2,)]
+    assert (("k", "v") in session.rows("SHOW TBLPROPERTIES c")) == ("'k'" in moment)
+
+
 @pytest.mark.parametrize("kind", ["SHALLOW", "DEEP"])
 def test_a_clone_of_a_clone_of_a_version(source: Session, kind: str) -> None:
     source.run("CREATE TABLE c SHALLOW CLONE t VERSION AS OF 1")
@@ -108,6 +130,9 @@ def test_a_cloned_identity_and_constraint_hold(session: Session) -> None:
         ("CREATE TABLE c SHALLOW CLONE v", "UNSUPPORTED_FEATURE"),
         ("CREATE TABLE c SHALLOW CLONE t VERSION AS OF 7", "DELTA_VERSION_NOT_FOUND"),
         ("CREATE TABLE c SHALLOW CLONE t TIMESTAMP AS OF 'nope'", "DELTA_TIMESTAMP_INVALID"),
+        ("CREATE TABLE c SHALLOW CLONE t TIMESTAMP AS OF 'no' || 'pe'", "INVALID_TIME_TRAVEL_TIMESTAMP_EXPR.INPUT"),
+        ("CREATE TABLE c SHALLOW CLONE t TIMESTAMP AS OF rand()", "INVALID_TIME_TRAVEL_TIMESTAMP_EXPR.NON_DETERMINISTIC"),
+        ("CREATE TABLE c SHALLOW CLONE t TIMESTAMP AS OF now() nope", "PARSE_SYNTAX_ERROR"),
         ("CREATE TABLE c SHALLOW CLONE t TBLPROPERTIES ('delta.enableRowTracking' = 'true')", "UNSUPPORTED_FEATURE"),
         ("CREATE TABLE c SHALLOW CLONE t TBLPROPERTIES ('delta.unheard' = 'true')", "UNSUPPORTED_FEATURE"),
         ("CREATE TABLE c (a INT) SHALLOW CLONE t", "UNSUPPORTED_FEATURE"),
