@@ -84,8 +84,6 @@ def _check_fields(fields: Sequence[t.StructField], mapped: bool) -> None:
         seen.add(f.name.casefold())
         if nested_not_null(f.type):
             raise UnsupportedError("UNSUPPORTED_FEATURE", f"NOT NULL inside of column {f.name} is not supported.")
-        if t.is_nested(f.type) and _holds_variant(f.type):
-            raise UnsupportedError("UNSUPPORTED_FEATURE", f"VARIANT inside of column {f.name} is not supported.")
         if t.is_nested(f.type) and holds_char(f.type):
             raise UnsupportedError(
                 "UNSUPPORTED_FEATURE", f"CHAR or VARCHAR inside of column {f.name} is not supported."
@@ -104,10 +102,6 @@ def _check_type(name: str, data_type: t.DataType, mapped: bool) -> None:
         return
     for child in data_type.children():
         _check_type(name, child, mapped)
-
-
-def _holds_variant(data_type: t.DataType) -> bool:
-    return data_type == t.VARIANT or any(map(_holds_variant, data_type.children()))
 
 
 def nested_not_null(data_type: t.DataType) -> bool:

@@ -14,7 +14,7 @@ _VARIANT = pa.struct([pa.field(name, pa.binary(), nullable=False) for name in ("
 
 def file_field(column: Column) -> pa.Field:
     """A column's field in a file."""
-    arrow = _file_type(column) if _is_mapped(column) or column.type == t.VARIANT else column.type.arrow()
+    arrow = _file_type(column) if _is_mapped(column) or t.has_variant(column.type) else column.type.arrow()
     return pa.field(column.physical, arrow, nullable=column.nullable, metadata=_metadata(column))
 
 
@@ -47,7 +47,7 @@ def relabelled(values: pa.Array, target: pa.DataType) -> pa.Array:
     if target == _VARIANT:
         return _bytes(values)
     if pa.types.is_struct(target):
-        children = [relabelled(values.field(i), f.type) for i, f in enumerate(target)]
+        children = [relabelled(child, f.type) for child, f in zip(values.flatten(), target, strict=True)]
         return pa.StructArray.from_arrays(children, fields=list(target), mask=values.is_null())
     if pa.types.is_map(target):
         keys, items = relabelled(values.keys, target.key_type), relabelled(values.items, target.item_type)

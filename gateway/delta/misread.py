@@ -27,7 +27,7 @@ def column_problem(snapshot: Snapshot, stored: Sequence[Column]) -> str | None:
     """Why some columns of a table are not what DataFusion would read."""
     if snapshot.mapping == "id":
         return "columns are found by field id"
-    if any(c.type == t.VARIANT for c in stored):
+    if any(t.has_variant(c.type) for c in stored):
         return "VARIANT"
     if any(c.type == t.VOID or _holds_void(c.type) for c in stored):
         return "VOID columns are not in files"

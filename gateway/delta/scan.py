@@ -301,7 +301,7 @@ def plan_scan(
     wanted = _columns(snapshot, columns)
     for column in wanted:
         column.check_readable()
-    if any(c.type == t.VARIANT for c in wanted):
+    if any(t.has_variant(c.type) for c in wanted):
         check_unshredded(snapshot.protocol, snapshot.root)
     files = snapshot.files
     kept = np.flatnonzero(pruning.prune(snapshot, predicates)).tolist() if predicates else list(range(len(files)))

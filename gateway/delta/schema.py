@@ -32,6 +32,7 @@ _PRIMITIVES: dict[str, t.DataType] = {
     "timestamp": t.TIMESTAMP,
     "timestamp_ntz": t.TIMESTAMP_NTZ,
     "void": t.VOID,
+    "variant": t.VARIANT,
 }
 
 
@@ -112,12 +113,7 @@ def arrow_of(data_type: t.DataType, children: tuple[Column, ...]) -> pa.DataType
 
 def parse_schema(schema: dict[str, Any], mapping: str = "none") -> tuple[Column, ...]:
     """Top-level columns of a Delta schema under the column mapping mode `mapping` (none, name or id)."""
-    return tuple(_whole(_field(f, mapping)) for f in schema["fields"])
-
-
-def _whole(column: Column) -> Column:
-    """A column of the table itself: of VARIANT it is read, within others that is not."""
-    return replace(column, type=t.VARIANT) if column.type == UnreadableType(t.VARIANT.name) else column
+    return tuple(_field(f, mapping) for f in schema["fields"])
 
 
 def _field(spec: dict[str, Any], mapping: str) -> Column:

@@ -34,7 +34,7 @@ from gateway.sql.typed.catalogue import Context
 from gateway.sql.typed.coerce import coerced
 from gateway.sql.typed.copies import with_inlined
 from gateway.sql.typed.nodes import Expr, Project, Rel
-from gateway.sqltypes import VARIANT, StructField, StructType, struct
+from gateway.sqltypes import StructField, StructType, has_variant, struct
 from gateway.worker_jobs import TempView
 
 
@@ -136,7 +136,7 @@ def projected(query: BoundQuery, binder: Binder, exprs: list[Expr], schema: Stru
 
 def shown(query: BoundQuery, binder: Binder) -> BoundQuery:
     """`query` as clients are shown its rows: with the JSON of a VARIANT."""
-    if all(f.type != VARIANT for f in query.schema.fields):
+    if not has_variant(query.schema):
         return query
     check_variants(query.rel)
     return BoundQuery(with_texts(query.rel, binder.ids), query.schema, query.ids)

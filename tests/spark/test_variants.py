@@ -68,6 +68,47 @@ def test_either_engine_goes_on_where_the_other_was(sql: Sql, properties: str) ->
     assert shown[0] == shown[1]
 
 
+_INSIDE = (
+    "INSERT INTO {t} VALUES (1, array(parse_json('1'), NULL, parse_json('null')), "
+    "named_struct('v', parse_json('{{\"x\":[1.50]}}'), 'n', 1), map('k', parse_json('\"a\"'), 'l', NULL)), "
+    "(2, NULL, NULL, NULL), (3, array(), named_struct('v', NULL, 'n', 3), map('z', CAST(DATE'2024-01-02' AS VARIANT)))"
+)
+_CHANGES_INSIDE = (
+    "UPDATE {t} SET a = array_append(a, s.v:x), s.v = parse_json('9') WHERE id = 1",
+    "DELETE FROM {t} WHERE a IS NULL",
+    "MERGE INTO {t} USING (SELECT 3 AS id, array(parse_json('3')) AS a, named_struct('v', parse_json('{{}}'), 'n', 0) AS s, "
+    "map('u', parse_json('true')) AS m) q ON {t}.id = q.id WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *",
+    "INSERT INTO {t} SELECT id + 10, a, s, m FROM {t} WHERE id = 1",
+    "ALTER TABLE {t} ADD COLUMNS (s.w VARIANT, z ARRAY<VARIANT>)",
+    "INSERT INTO {t} SELECT 20, a, named_struct('v', s.v, 'n', 1, 'w', m['k']), m, a FROM {t} WHERE id = 1",
+    "OPTIMIZE {t}",
+    "UPDATE {t} SET z = transform(map_values(m), v -> v) WHERE id < 10",
+)
+
+
+@pytest.mark.parametrize(
+    "properties", ["", "TBLPROPERTIES ('delta.enableDeletionVectors' = 'true', 'delta.columnMapping.mode' = 'name')"]
+)
+def test_either_engine_goes_on_with_values_inside_of_others(sql: Sql, properties: str) -> None:
+    columns = "id INT, a ARRAY<VARIANT>, s STRUCT<v: VARIANT, n: INT>, m MAP<STRING, VARIANT>"
+    for name in ("ours", "theirs"):
+        sql.auto(f"DROP TABLE IF EXISTS {name}")
+    sql.embedded(f"CREATE TABLE ours ({columns}) {properties}")
+    sql.spark(f"CREATE TABLE theirs ({columns}) USING delta {properties}")
+    sql.embedded(_INSIDE.format(t="ours"))
+    sql.spark(_INSIDE.format(t="theirs"))
+    for turn, text in enumerate(_CHANGES_INSIDE):
+        runs = (sql.embedded, sql.spark) if turn % 2 else (sql.spark, sql.embedded)
+        for name, run in zip(("ours", "theirs"), runs, strict=True):
+            run(text.format(t=name))
+        asked = "SELECT *, s.v:x[0]::STRING, m['k']::STRING, size(a), string(a), string(m) FROM {} ORDER BY id"
+        found = {
+            str(read(asked.format(name))) for name in ("ours", "theirs") for read in (sql.spark, sql.embedded)
+        }  # arrays come as NumPy's
+        assert len(found) == 1 and "'[1, null, null" in found.pop(), text
+    assert [len(read("SELECT * FROM ours VERSION AS OF 1")) for read in (sql.spark, sql.embedded)] == [3, 3]
+
+
 def test_shredded_values_are_refused_by_name(sql: Sql) -> None:
     sql.auto("DROP TABLE IF EXISTS shredded")
     sql.spark(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,17 @@ from gateway.engine.functions.cast_text import printer, reader
 from gateway.engine.functions.intervals import interval_cast
 from gateway.errors import ServerError
 from gateway.instants import UTC, Zone, date_text, known_zone, stamp_text
-from gateway.sqltypes import STRING, VOID, ArrayType, CharType, DataType, MapType, StructType
+from gateway.sqltypes import STRING, VARIANT, VOID, ArrayType, CharType, DataType, MapType, StructType, is_nested
 
 Caster = Callable[[pa.Array], pa.Array]
+
+
+@dataclass(frozen=True, slots=True)
+class Variants:
+    """What is done to a VARIANT that is cast within another value, and to one that is printed there."""
+
+    cast: Callable[[DataType, DataType], Caster]
+    printed: Caster
 
 
 @implementation("cast")
@@ -28,19 +37,25 @@ def cast(spec: UdfSpec) -> Kernel:
     return caster(spec.args[0], spec.returns, zone, is_try)
 
 
-def caster(source: DataType, target: DataType, zone: Zone = UTC, is_try: bool = False) -> Caster:
+def caster(
+    source: DataType, target: DataType, zone: Zone = UTC, is_try: bool = False, variants: Variants | None = None
+) -> Caster:
     """The kernel from `source` to `target`; a row that fails raises `RowError`, or is NULL with `is_try`."""
     source, target = _plain(source), _plain(target)
     if source == VOID:
         return lambda a: pa.nulls(len(a), target.arrow())
     if source.arrow() == target.arrow() and _means_the_same(source, target):
         return lambda a: a
-    if isinstance(source, ArrayType):
-        return _from_array(source, target, zone, is_try)
-    if isinstance(source, MapType):
-        return _from_map(source, target, zone, is_try)
-    if isinstance(source, StructType):
-        return _from_struct(source, target, zone, is_try)
+    if variants is not None and VARIANT in (source, target):
+        return variants.cast(source, target)
+    if is_nested(source):
+
+        def part(inner: DataType, wanted: DataType | None) -> Caster:
+            if wanted is None and inner == VARIANT and variants is not None:
+                return variants.printed
+            return caster(inner, wanted or STRING, zone, is_try, variants)
+
+        return _from_nested(source, target, part)
     convert = interval_cast(source, target) or scalar_cast(source, target, zone)
     if convert is None and source == STRING:
         convert = reader(target, zone)
@@ -177,9 +192,21 @@ def _joined(array: pa.Array, offsets: pa.Array, texts: pa.Array, opening: str, c
     return pc.binary_join_element_wise(opening, pc.binary_join(lists, ", "), closing, "")
 
 
-def _from_array(source: ArrayType, target: DataType, zone: Zone, is_try: bool) -> Caster:
-    element = target.element if isinstance(target, ArrayType) else STRING
-    inner = caster(source.element, element, zone, is_try)
+# The kernel from a type within another to the one that it becomes there; to its text without one.
+_Part = Callable[[DataType, DataType | None], Caster]
+
+
+def _from_nested(source: DataType, target: DataType, part: _Part) -> Caster:
+    if isinstance(source, ArrayType):
+        return _from_array(source, target, part)
+    if isinstance(source, MapType):
+        return _from_map(source, target, part)
+    assert isinstance(source, StructType)
+    return _from_struct(source, target, part)
+
+
+def _from_array(source: ArrayType, target: DataType, part: _Part) -> Caster:
+    inner = part(source.element, target.element if isinstance(target, ArrayType) else None)
 
     def kernel(array: pa.Array) -> pa.Array:
         offsets, values = list_parts(array)
@@ -190,10 +217,10 @@ def _from_array(source: ArrayType, target: DataType, zone: Zone, is_try: bool) -
     return kernel
 
 
-def _from_map(source: MapType, target: DataType, zone: Zone, is_try: bool) -> Caster:
+def _from_map(source: MapType, target: DataType, part: _Part) -> Caster:
     to_map = isinstance(target, MapType)
-    keys = caster(source.key, target.key if isinstance(target, MapType) else STRING, zone, is_try)
-    items = caster(source.value, target.value if isinstance(target, MapType) else STRING, zone, is_try)
+    keys = part(source.key, target.key if isinstance(target, MapType) else None)
+    items = part(source.value, target.value if isinstance(target, MapType) else None)
 
     def kernel(array: pa.Array) -> pa.Array:
         offsets, entries = list_parts(array)
@@ -206,9 +233,9 @@ def _from_map(source: MapType, target: DataType, zone: Zone, is_try: bool) -> Ca
     return kernel
 
 
-def _from_struct(source: StructType, target: DataType, zone: Zone, is_try: bool) -> Caster:
-    types = [f.type for f in target.fields] if isinstance(target, StructType) else [STRING] * len(source.fields)
-    inner = [caster(f.type, t, zone, is_try) for f, t in zip(source.fields, types, strict=True)]
+def _from_struct(source: StructType, target: DataType, part: _Part) -> Caster:
+    types = [f.type for f in target.fields] if isinstance(target, StructType) else [None] * len(source.fields)
+    inner = [part(f.type, t) for f, t in zip(source.fields, types, strict=True)]
 
     def kernel(array: pa.Array) -> pa.Array:
         children = [f(a) for f, a in zip(inner, struct_children(array), strict=True)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -14,10 +14,18 @@ import pyarrow.compute as pc
 
 from gateway.engine.base import UdfSpec
 from gateway.engine.functions import MAX_TEXT_BYTES, Kernel, RowError, implementation, too_long
-from gateway.engine.functions.casts import caster, struct_children
+from gateway.engine.functions.casts import (
+    Caster,
+    Variants,
+    caster,
+    list_parts,
+    rebuilt_list,
+    rebuilt_map,
+    struct_children,
+)
 from gateway.engine.functions.distinct import per_distinct, scalar
 from gateway.engine.functions.lists import Lists, built
-from gateway.instants import Zone, known_zone
+from gateway.instants import UTC, Zone, known_zone
 from gateway.sqltypes import (
     BIGINT,
     BINARY,
@@ -34,6 +42,7 @@ from gateway.sqltypes import (
     MapType,
     StructType,
     decimal,
+    has_variant,
     is_integral,
     is_nested,
     is_string,
@@ -91,7 +100,12 @@ def told(error: MalformedError | OddError) -> RowError:
 @scalar("variant_json")
 def variant_json(value: str, time_zone: str) -> str:
     """The JSON of a VARIANT."""
-    return _json(*unwrapped_value(value), known_zone(time_zone))
+    return json_of(value, known_zone(time_zone))
+
+
+def json_of(value: str, zone: Zone) -> str:
+    """The JSON of a VARIANT, times as a zone has them."""
+    return _json(*unwrapped_value(value), zone)
 
 
 def _json(metadata: bytes, value: bytes, zone: Zone) -> str:
@@ -147,6 +161,57 @@ def variant_cast(spec: UdfSpec) -> Kernel:
     return kernel
 
 
+@implementation("cast_within")
+def cast_within(spec: UdfSpec) -> Kernel:
+    """A value that holds VARIANTs, or that becomes one which does; params as of `variant_cast`."""
+    time_zone, tries, _ = spec.params
+
+    def cast(source: DataType, target: DataType) -> Caster:
+        made = replace(spec, args=(source,), returns=target)
+        return variant_of(made) if target == VARIANT else variant_cast(made)
+
+    kernel: Kernel = caster(spec.args[0], spec.returns, known_zone(time_zone), tries, Variants(cast, _printed))
+    return kernel
+
+
+def _printed(array: pa.Array) -> pa.Array:
+    """The JSON of VARIANTs, times as UTC has them: so Spark prints them within other values."""
+    return per_distinct(partial(json_of, zone=UTC), (array,), pa.string())
+
+
+@implementation("variants_shown")
+def variants_shown(spec: UdfSpec) -> Kernel:
+    """A value with the JSON of each VARIANT in its place; params: the session's time zone."""
+    (time_zone,) = spec.params
+    zone = known_zone(time_zone)
+
+    def shown(array: pa.Array) -> pa.Array:
+        return per_distinct(partial(json_of, zone=zone), (array,), pa.string())
+
+    return _replaced(spec.args[0], shown)
+
+
+def _replaced(source: DataType, change: Caster) -> Caster:
+    """What gives values of a type with each VARIANT changed to another text."""
+    if source == VARIANT:
+        return change
+    if not has_variant(source):
+        return lambda array: array
+    arrow, inner = source.arrow(), [_replaced(child, change) for child in source.children()]
+
+    def kernel(array: pa.Array) -> pa.Array:
+        if isinstance(source, StructType):
+            members = [f(a) for f, a in zip(inner, struct_children(array), strict=True)]
+            return pa.StructArray.from_arrays(members, fields=list(arrow), mask=array.is_null())
+        offsets, values = list_parts(array)
+        if isinstance(source, ArrayType):
+            return rebuilt_list(array, offsets, inner[0](values), arrow)
+        keys, items = (f(a) for f, a in zip(inner, struct_children(values), strict=True))
+        return rebuilt_map(array, offsets, keys, items, arrow)
+
+    return kernel
+
+
 _Place = tuple[int, ...]  # of a value: the row, then where it lies within
 _Item = tuple[str, Any, Callable[[], str]]  # a scalar's type and what it is, and its JSON
 
@@ -161,6 +226,11 @@ class _Casts:
 
     def cast(self, documents: Sequence[Document | None], places: Sequence[_Place], target: DataType) -> pa.Array:
         """`documents` as `target`, None and what fails as NULL."""
+        if target == VARIANT:
+            texts = [None if d is None else wrapped(*of_document(d)) for d in documents]
+            if sum(len(text) for text in texts if text is not None) > MAX_TEXT_BYTES:
+                raise too_long("CAST")
+            return pa.array(texts, pa.string())
         match target:
             case ArrayType():
                 return self._arrays(documents, places, target)

@@ -182,8 +182,6 @@ def added(change: c.AddColumns, table: DeltaBoundTable) -> Alteration:
 
     top = [replace(one.field, name=one.name.parts[-1]) for one in change.columns if len(one.name.parts) == 1]
     check_fields(top, mapped=mapped)
-    if any(holds(one.field.type, VARIANT) and len(one.name.parts) > 1 for one in change.columns):
-        raise unsupported("VARIANT inside of a column", change.columns[0].name.span)
     features = {"variantType"} if any(holds(one.field.type, VARIANT) for one in change.columns) else ()
     return Alteration(
         "ADD COLUMNS", parameters, edit, features=frozenset(features) - set(table.snapshot.protocol.features)

@@ -16,7 +16,7 @@ from gateway.engine.spark import rows
 from gateway.engine.spark.engine import SparkEngine
 from gateway.runner.answer import RESULT
 from gateway.runner.spark.readable import check_readable
-from gateway.sqltypes import INTERVAL, VARIANT, DataType, StructType
+from gateway.sqltypes import INTERVAL, DataType, StructType
 
 
 def schema_of(frame: Any) -> StructType:
@@ -27,7 +27,7 @@ def schema_of(frame: Any) -> StructType:
 def readable_schema(frame: Any, column: Callable[[str], str]) -> StructType:
     """The columns of a result, each named by `column` of Spark's name; UnsupportedError for one that no client reads."""
     columns = parse_schema(frame.schema.jsonValue())
-    shown: dict[DataType, DataType] = {UnreadableType("VARIANT"): VARIANT, UnreadableType("INTERVAL"): INTERVAL}
+    shown: dict[DataType, DataType] = {UnreadableType("INTERVAL"): INTERVAL}
     columns = tuple(replace(c, name=column(c.name), type=shown.get(c.type, c.type)) for c in columns)
     for found in columns:
         check_readable(found)

@@ -18,12 +18,12 @@ from gateway.sql.typed.coerce import can_upcast, nullable_inside, plain
 from gateway.sql.typed.walk import contains, nodes
 from gateway.sqltypes import (
     BOOLEAN,
-    VARIANT,
     VOID,
     CharType,
     DataType,
     StructField,
     StructType,
+    has_variant,
     is_fractional,
     is_nested,
     is_numeric,
@@ -35,8 +35,8 @@ def check_default(
 ) -> None:
     """Raise UserError INVALID_DEFAULT_VALUE for what no column has as its DEFAULT, UnsupportedError where that is not known."""
 
-    if column.type == VARIANT:
-        raise unsupported(f"a DEFAULT of the column {column.name} VARIANT", span)
+    if has_variant(column.type):
+        raise unsupported(f"a DEFAULT of the column {column.name} {column.type.sql}", span)
 
     def wrong(kind: str, why: str) -> UserError:
         told = f"Failed to execute {command} command because the destination column or variable `{column.name}` has a DEFAULT "

@@ -66,7 +66,8 @@ _BEHIND = {
     **dict.fromkeys(("hour", "minute", "second", "date_format", "date_trunc", "from_unixtime"), ", Some({zone})"),
     **dict.fromkeys(("months_between", "current_date"), ", Some({zone})"),
     **dict.fromkeys(("unix_timestamp", "to_unix_timestamp"), ", Some({zone}), true"),
-    **dict.fromkeys(("make_date", "next_day", "parse_url"), ", true"),
+    **dict.fromkeys(("make_date", "next_day", "parse_url", "parse_json"), ", true"),
+    "try_parse_json": ", false",
 }  # fmt: skip
 _MADE = {"make_timestamp": "Timestamp", "make_timestamp_ltz": "Timestamp", "make_timestamp_ntz": "TimestampNTZ"}
 # Whose arguments plans print as names do (InheritAnalysisRules).

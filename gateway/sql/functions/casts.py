@@ -39,6 +39,7 @@ from gateway.sqltypes import (
     MapType,
     StructType,
     decimal,
+    has_variant,
     is_integral,
     is_nested,
     is_string,
@@ -99,6 +100,20 @@ def becomes_scalar(target: DataType) -> bool:
     return is_string(target) or isinstance(target, DecimalType) or target in (*INTEGRALS, *_SCALARS)
 
 
+def casts_variants(source: DataType, target: DataType) -> bool:
+    """Whether a cast is done here of which a type is or holds a VARIANT."""
+    source, target = plain(source), plain(target)
+    if source in (target, VOID):
+        return True
+    if source == VARIANT:
+        return becomes_value(target)
+    if target == VARIANT:
+        return casts_variants(source.element, VARIANT) if isinstance(source, ArrayType) else becomes_scalar(source)
+    if target == STRING or not (has_variant(source) or has_variant(target)):
+        return True
+    return all(map(casts_variants, source.children(), target.children()))
+
+
 def becomes_value(target: DataType) -> bool:
     """Whether a VARIANT can be cast to a type here, one of parts too."""
     match target:
@@ -109,16 +124,19 @@ def becomes_value(target: DataType) -> bool:
         case StructType():
             names = {f.name for f in target.fields}
             return len(names) == len(target.fields) and all(f.nullable and becomes_value(f.type) for f in target.fields)
-    return becomes_scalar(target)
+    return target == VARIANT or becomes_scalar(target)
 
 
 def cast_variant(variant: Expr, target: DataType, context: Context, tries: bool) -> Expr:
     """What an engine's VARIANT is as a value of another type."""
-    castable = {
-        leaf.name: tuple(source.name for source in _SCALARS if can_cast(source, leaf)) for leaf in _leaves(target)
-    }
-    params = (context.time_zone, tries, tuple(castable.items()))
+    params = (context.time_zone, tries, _castable(target))
     return bound.udf("variant_cast", target, variant, params=params, raises=True)
+
+
+def _castable(target: DataType) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """For each scalar type within one the names of those that a VARIANT's value may have to become it."""
+    found = {leaf.name: tuple(source.name for source in _SCALARS if can_cast(source, leaf)) for leaf in _leaves(target)}
+    return tuple(found.items())
 
 
 def _leaves(target: DataType) -> Iterator[DataType]:
@@ -151,6 +169,9 @@ def lower_cast(cast: Cast, arg: Expr, context: Context) -> Expr:
         return bound.udf("variant_of", cast.type, arg, nullable=cast.nullable)
     if _same_storage(source, target):
         return replace(arg, type=cast.type, nullable=cast.nullable)
+    if has_variant(source) or has_variant(target):
+        params = (context.time_zone, cast.is_try, _castable(target))
+        return bound.udf("cast_within", cast.type, arg, params=params, nullable=cast.nullable, raises=True)
     native = _native(source, target, context)
     if native is not None:
         return bound.EngineCast(cast.type, cast.nullable, arg, native, cast.is_try and native)

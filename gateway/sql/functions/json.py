@@ -116,7 +116,7 @@ def _bind_from_json(function: Function, site: Site) -> Expr:
         raise site.wrong_count("[2, 3]")
     target = _nullable_inside(_schema(site))
     _no_options(site, 2)
-    if not is_nested(target):
+    if not is_nested(target) and target != VARIANT:
         raise UserError(
             "DATATYPE_MISMATCH.INVALID_JSON_SCHEMA",
             f'Cannot resolve "{site.shown}" due to data type mismatch: input schema "{target.sql}" must be a struct, an '

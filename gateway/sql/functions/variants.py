@@ -24,10 +24,12 @@ from gateway.sqltypes import (
     StructField,
     StructType,
     array,
+    is_integral,
     is_nested,
     is_string,
     struct,
 )
+from gateway.variants import MalformedError, OddError, of_json, of_scalar, wrapped
 
 _MOST_INDEX = 2**31 - 1
 _CLOSES = {"'": "']", '"': '"]'}
@@ -206,6 +208,28 @@ def _lower_schemas(agg: Agg, args: tuple[Expr, ...], context: Context) -> Expr:
     return bound.udf("variant_schemas", STRING, lists, nullable=False, raises=True)
 
 
+_WRITTEN = frozenset({"BIGINT", "STRING", "BOOLEAN", "DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "DOUBLE", "DECIMAL"})
+
+
+def written(value: Expr) -> Expr:
+    """The VARIANT that a call makes of a constant, as one; what is malformed is left to the call."""
+    made = value.args[0] if isinstance(value, bound.Udf) and len(value.args) == 1 else None
+    if not isinstance(value, bound.Udf) or not isinstance(made, Lit) or made.value is None or value.type != VARIANT:
+        return value
+    try:
+        if value.impl == "parse_json":
+            return bound.lit(wrapped(*of_json(made.value)), VARIANT)
+        source = plain(made.type)
+        name = "BIGINT" if is_integral(source) else source.name
+        if value.impl == "variant_of" and name in _WRITTEN:
+            return bound.lit(wrapped(*of_scalar(name, made.value)), VARIANT)
+    except MalformedError:
+        return bound.null(VARIANT) if value.impl == "parse_json" and value.params == (True,) else value
+    except OddError:
+        pass
+    return value
+
+
 def _bind_rows(function: Function, site: Site) -> Expr:
     outer = function.name.endswith("_outer")
     columns = (StructField("pos", INT, outer), StructField("key", STRING, True), StructField("value", VARIANT, outer))
@@ -217,7 +241,14 @@ def _lower_rows(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
     return bound.udf("variant_rows", array(call.type, False), args[0], params=(outer,), nullable=False, raises=True)
 
 
+def _lower_shown(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+    return bound.udf(
+        "variants_shown", call.type, *args, params=(context.time_zone,), nullable=call.nullable, raises=True
+    )
+
+
 ROWS: tuple[Function, ...] = (
+    Function("_shown_variants", lower=_lower_shown),
     Function("to_variant_object", bind=_bind_object, lower=kernel("variant_of", raises=True)),
     Function("schema_of_variant", bind=_bind_schema, lower=kernel("variant_schema", True, raises=True)),
     not_windowed(aggregate("schema_of_variant_agg", bind=_bind_schema, lower=_lower_schemas)),

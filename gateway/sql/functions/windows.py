@@ -5,6 +5,7 @@ from __future__ import annotations
 from gateway.errors import UserError
 from gateway.sql.functions.constants import constant
 from gateway.sql.functions.lowerings import engine_cast, integer, refused
+from gateway.sql.functions.variants import written
 from gateway.sql.typed import nodes as bound
 from gateway.sql.typed.catalogue import Context, Function, Lower, Site, make
 from gateway.sql.typed.coerce import coerced, implicit_type
@@ -102,6 +103,7 @@ def _offset(name: str) -> Lower:
             name_, distance = ("lead" if name == "lag" else "lag"), -distance
         rest: tuple[Expr, ...] = (bound.lit(distance, BIGINT),)
         if not (isinstance(default, Lit) and default.value is None):
+            default = written(default)
             if not isinstance(default, Lit):
                 raise refused(call, f"{call.shown} with a default that is not constant")
             rest = (*rest, default)

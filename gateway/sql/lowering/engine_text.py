@@ -26,6 +26,7 @@ from gateway.sqltypes import (
     TIMESTAMP,
     TIMESTAMP_NTZ,
     TINYINT,
+    VARIANT,
     CharType,
     DataType,
     DecimalType,
@@ -294,7 +295,7 @@ class ExpressionText:
             return f"CAST('{value}' AS {'INT' if t.is_year_month else 'BIGINT'})"
         if t == BOOLEAN:
             return "true" if value else "false"
-        if t == STRING or isinstance(t, CharType):  # which the table's writer pads and measures
+        if t in (STRING, VARIANT) or isinstance(t, CharType):  # which the table's writer pads and measures
             return text_literal(value)
         if t == BIGINT:
             return f"CAST('{value}' AS BIGINT)" if abs(value) >= 2**62 else f"CAST({value} AS BIGINT)"

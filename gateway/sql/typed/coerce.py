@@ -578,7 +578,7 @@ def _upcasts(source: DataType, target: DataType) -> bool:
     if source in _WIDTHS and target in _WIDTHS:
         return _WIDTHS.index(source) <= _WIDTHS.index(target)
     if target == STRING:
-        return not is_nested(source)
+        return not is_nested(source) and source != VARIANT
     if source == STRING:
         return target == BINARY
     if is_datetime(source):

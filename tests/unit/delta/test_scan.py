@@ -305,13 +305,11 @@ def test_narrowing_is_refused_by_the_dataset(tmp_path: Path) -> None:
 
 
 def test_unreadable_column_is_refused_only_when_read(tmp_path: Path) -> None:
-    features = ["variantType"]
-    protocol = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": features, "writerFeatures": features}
     table = pa.table({"a": [1]})
-    nested = {"type": "array", "elementType": "variant", "containsNull": True}
-    root = hand_made(tmp_path / "t", [field("a"), field("v", nested)], [("a.parquet", table, {})], protocol=protocol)
+    nested = {"type": "struct", "fields": [field("s", "string", __COLLATIONS={"s": "icu.UNICODE_CI"})]}
+    root = hand_made(tmp_path / "t", [field("a"), field("v", nested)], [("a.parquet", table, {})])
     assert run(scan(root, ["a"])) == [{"a": 1}]
-    with pytest.raises(UnsupportedError, match="VARIANT of column v"):
+    with pytest.raises(UnsupportedError, match="Column v has a collation"):
         scan(root, ["v"])
 
 

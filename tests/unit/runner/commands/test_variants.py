@@ -170,23 +170,19 @@ def test_rows_keep_their_order(session: Session, query: str) -> None:
 @pytest.mark.parametrize(
     "statement",
     [
-        *("SELECT DISTINCT v FROM t", "SELECT count(DISTINCT v) FROM t", "SELECT concat_ws(',', v) FROM t"),
-        *("SELECT array(v) FROM t", "SELECT struct(v) FROM t", "SELECT collect_list(v) OVER (ORDER BY id) FROM t"),
+        *("SELECT DISTINCT v FROM t", "SELECT count(DISTINCT v) FROM t", "SELECT collect_set(v) FROM t"),
         *("SELECT v FROM t UNION SELECT v FROM t", "SELECT v FROM t EXCEPT SELECT v FROM t"),
-        "SELECT (SELECT v FROM t LIMIT 1)",
-        *("SELECT id FROM t WHERE v IN (SELECT v FROM t)", "SELECT collect_list(v) FROM t"),
-        *("SELECT from_json('{}', 'a VARIANT')", "SELECT explode(array(v)) FROM t"),
         *("INSERT INTO t VALUES (1, 'x')", "INSERT INTO t VALUES (1, 5)", "INSERT INTO t SELECT id, to_json(v) FROM t"),
         *("UPDATE t SET v = 'x'", "INSERT INTO n (id, v) SELECT id, v FROM t"),
-        *("CREATE TABLE x (s STRUCT<v: VARIANT>)", "CREATE TABLE x (s ARRAY<VARIANT>)"),
-        "CREATE TABLE x AS SELECT array(v) AS a FROM t",
+        *("INSERT INTO a VALUES (1, array('x'))", "INSERT INTO a VALUES (1, array(5))"),
+        "CREATE TABLE x (v ARRAY<VARIANT> DEFAULT array()) TBLPROPERTIES ('delta.feature.allowColumnDefaults' = 'supported')",
         "CREATE TABLE x (v VARIANT DEFAULT parse_json('1')) TBLPROPERTIES ('delta.feature.allowColumnDefaults' = 'supported')",
         "CREATE TABLE x (v VARIANT) TBLPROPERTIES ('delta.enableVariantShredding' = 'true')",
-        "ALTER TABLE n ADD COLUMNS (s.v VARIANT)",
     ],
 )  # fmt: skip
 def test_what_looks_at_values_is_refused(held: Session, statement: str) -> None:
-    held.run("CREATE TABLE n (id INT, v STRING, s STRUCT<x: INT>)")
+    held.run("CREATE TABLE n (id INT, v STRING)")
+    held.run("CREATE TABLE a (id INT, v ARRAY<VARIANT>)")
     before = count_versions(held)
     assert refused(held, statement).sqlstate == "0A000"
     assert count_versions(held) == before
@@ -202,6 +198,9 @@ def test_what_looks_at_values_is_refused(held: Session, statement: str) -> None:
         ("SELECT * FROM t a JOIN t b ON a.v = b.v", "DATATYPE_MISMATCH.INVALID_ORDERING_TYPE"),
         ("SELECT * FROM t a JOIN t b USING (v)", "DATATYPE_MISMATCH.INVALID_ORDERING_TYPE"),
         ("UPDATE t SET id = 1 WHERE v = v", "DATATYPE_MISMATCH.INVALID_ORDERING_TYPE"),
+        ("DELETE FROM t WHERE v IN (SELECT v FROM t)", "DATATYPE_MISMATCH.INVALID_ORDERING_TYPE"),
+        ("SELECT nullif(v, v) FROM t", "DATATYPE_MISMATCH.INVALID_ORDERING_TYPE"),
+        ("SELECT max_by(id, v) FROM t", "DATATYPE_MISMATCH.INVALID_ORDERING_TYPE"),
     ],
 )
 def test_values_have_no_order(held: Session, statement: str, condition: str) -> None:
@@ -372,17 +371,13 @@ def test_fields_are_asked_by_paths(held: Session) -> None:
         "SELECT v:a[*] FROM VALUES ('{\"a\":[1]}') t(v)",
         "SELECT v:`a.b` FROM VALUES (parse_json('1')) t(v)",
         "SELECT v:[*] FROM VALUES (parse_json('1')) t(v)",
-        "SELECT CAST(v AS ARRAY<VARIANT>) FROM VALUES (parse_json('[1]')) t(v)",
         "SELECT CAST(v AS STRUCT<a: INT, a: STRING>) FROM VALUES (parse_json('{}')) t(v)",
         "SELECT CAST(v AS STRUCT<a: INT NOT NULL>) FROM VALUES (parse_json('{}')) t(v)",
-        "SELECT CAST(array(v) AS VARIANT) FROM VALUES (parse_json('{}')) t(v)",
-        "SELECT to_variant_object(array(v)) FROM VALUES (parse_json('{}')) t(v)",
         "SELECT to_variant_object(named_struct('a', 1, 'a', 2))",
         "SELECT schema_of_variant_agg(v) OVER () FROM VALUES (parse_json('{}')) t(v)",
         "SELECT schema_of_variant_agg(DISTINCT v) FROM VALUES (parse_json('{}')) t(v)",
         """SELECT schema_of_variant_agg(parse_json(j)) FROM VALUES ('{"a":1}'), ('{"A":1}') t(j)""",
         "SELECT decode(1, 1, v, v) FROM VALUES (parse_json('1')) t(v)",
-        "SELECT nullif(v, v) FROM VALUES (parse_json('1')) t(v)",
         "SELECT v FROM VALUES (parse_json('1')) t(v) UNION ALL SELECT 'x'",
         "SELECT variant_get(v, '$', 'char(3)') FROM VALUES (parse_json('1')) t(v)",
     ],
