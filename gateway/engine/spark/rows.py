@@ -31,7 +31,10 @@ from gateway.sqltypes import (
     IntervalType,
     MapType,
     StructType,
+    has_variant,
     is_string,
+    quote_part,
+    quoted_text,
 )
 from gateway.sqltypes import array as array_of
 
@@ -186,9 +189,24 @@ def _carrying(column: str, type_: DataType) -> str:
         return column
     if _is_months(type_):
         return f"cast(cast({column} as interval month) as int) as {column}"
+    return f"cast({_texted(column, type_)} as {carried.sql}) as {column}"
+
+
+def _texted(value: str, type_: DataType, depth: int = 0) -> str:
+    """An expression for a value with the JSON of each VARIANT in its place."""
     if type_ == VARIANT:
-        return f"to_json({column}) as {column}"
-    return f"cast({column} as {carried.sql}) as {column}"
+        return f"to_json({value})"
+    if not has_variant(type_):
+        return value
+    each, key = f"e{depth}", f"k{depth}"
+    if isinstance(type_, ArrayType):
+        return f"transform({value}, {each} -> {_texted(each, type_.element, depth + 1)})"
+    if isinstance(type_, MapType):
+        return f"transform_values({value}, ({key}, {each}) -> {_texted(each, type_.value, depth + 1)})"
+    assert isinstance(type_, StructType)
+    named = ((quoted_text(f.name), f"{value}.{quote_part(f.name)}", f.type) for f in type_.fields)
+    parts = (f"{name}, {_texted(part, inner, depth)}" for name, part, inner in named)
+    return f"if({value} is null, null, named_struct({', '.join(parts)}))"
 
 
 def _carried(type_: DataType) -> DataType:
@@ -199,7 +217,7 @@ def _carried(type_: DataType) -> DataType:
     """
     if _is_months(type_):
         return INT
-    return STRING if type_ in (VARIANT, INTERVAL) else _nullable(type_)
+    return STRING if type_ == INTERVAL else _nullable(type_)
 
 
 def _width(type_: DataType) -> int:
@@ -223,7 +241,7 @@ def _made_by_spark(schema: StructType) -> pa.Schema:
 
 
 def _nullable(type_: DataType) -> DataType:
-    if type_ == VOID:
+    if type_ in (VOID, VARIANT):
         return STRING
     if isinstance(type_, ArrayType):
         return replace(type_, element=_nullable(type_.element))
