@@ -8,10 +8,9 @@ of a failed write are removed again.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,6 +25,7 @@ from gateway.delta.commit import Action, now_ms
 from gateway.delta.containment import held_folder, remove_file
 from gateway.delta.durable import Syncs
 from gateway.delta.file_columns import file_field, relabelled
+from gateway.delta.file_statistics import BOUNDED, spelled, statistics_text
 from gateway.delta.indexed import indexed
 from gateway.delta.schema import Column
 from gateway.errors import ServerError, UserError
@@ -43,7 +43,6 @@ _MOST_DIGITS = 18
 _UNITS = {"": 0, "b": 0, "kb": 10, "k": 10, "mb": 20, "m": 20, "gb": 30, "g": 30, "tb": 40, "t": 40}
 _BUFFERED_BYTES = 256 << 20
 _OPEN_WRITERS = 100
-_STRING_PREFIX, _LAST_CHARACTER = 32, "\U0010ffff"
 # A dictionary is for columns of which, in as many rows, no larger part are values that were not there before.
 _SAMPLE_ROWS, _FEW_ROWS, _NEW_VALUES = 16_384, 64, 0.6
 
@@ -330,19 +329,11 @@ class DataFileWriter:
 
     def _statistics(self, metadata: Any, nulls: Sequence[int]) -> str:
         """The ``stats`` text, numbers spelt out exactly (a DECIMAL does not survive a float)."""
-        low: dict[str, Any] = {}
-        high: dict[str, Any] = {}
-        count: dict[str, Any] = {}
-        for leaf, missing in zip(self._leaves, nulls, strict=True):
-            _put(count, leaf.names, str(missing))
-            bounds = _bounds(metadata, leaf.parquet, leaf.type)
-            if bounds is not None:
-                _put(low, leaf.names, bounds[0])
-                _put(high, leaf.names, bounds[1])
-        parts = {"numRecords": str(metadata.num_rows), "minValues": low, "maxValues": high, "nullCount": count}
-        if self._tells_tight:
-            parts["tightBounds"] = "true"
-        return _object(parts)
+        told = [
+            (leaf.names, missing, _bounds(metadata, leaf.parquet, leaf.type))
+            for leaf, missing in zip(self._leaves, nulls, strict=True)
+        ]
+        return statistics_text(metadata.num_rows, told, True if self._tells_tight else None)
 
 
 def takes_vectors(properties: Mapping[str, str]) -> bool:
@@ -380,18 +371,6 @@ def _placed(ways: Sequence[Sequence[Column]], schema: pa.Schema) -> list[_Leaf]:
             place.append(at)
         found.append(_Leaf(tuple(column.physical for column in way), tuple(place), leaf, way[-1].type))
     return found
-
-
-def _put(tree: dict[str, Any], names: Sequence[str], text: str) -> None:
-    for name in names[:-1]:
-        tree = tree.setdefault(name, {})
-    tree[names[-1]] = text
-
-
-def _object(tree: Mapping[str, Any]) -> str:
-    """JSON of an object whose leaves are JSON already."""
-    inner = (f"{json.dumps(k)}:{v if isinstance(v, str) else _object(v)}" for k, v in tree.items())
-    return f"{{{','.join(inner)}}}"
 
 
 def fit(values: pa.Array, data_type: t.CharType) -> pa.Array:
@@ -469,8 +448,7 @@ def _flat_positions(schema: pa.Schema) -> list[int]:
 
 def _bounds(metadata: Any, leaf: int, data_type: t.DataType) -> tuple[str, str] | None:
     """JSON of a column's minimum and maximum over all row groups; None if unknown or not kept."""
-    spell = _SPELLINGS.get(data_type.name)
-    if spell is None:
+    if data_type.name not in BOUNDED:
         return None
     lows, highs = [], []
     for group in range(metadata.num_row_groups):
@@ -485,66 +463,4 @@ def _bounds(metadata: Any, leaf: int, data_type: t.DataType) -> tuple[str, str] 
         raw = data_type in (t.DATE, t.TIMESTAMP, t.TIMESTAMP_NTZ)  # years outside of Python's range
         lows.append(statistics.min_raw if raw else statistics.min)
         highs.append(statistics.max_raw if raw else statistics.max)
-    if not lows:
-        return None
-    low, high = spell(min(lows), False), spell(max(highs), True)
-    return None if low is None or high is None else (low, high)
-
-
-def _number(value: Any, _: bool) -> str | None:
-    return str(int(value))
-
-
-def _decimal(value: Any, _: bool) -> str | None:
-    return format(value, "f")
-
-
-def _string(value: Any, is_maximum: bool) -> str | None:
-    """The text or its first 32 characters, with something greater behind a cut maximum."""
-    cut = _greater(value) if is_maximum else value[:_STRING_PREFIX]
-    return None if cut is None else json.dumps(cut, ensure_ascii=False)
-
-
-def _greater(value: str) -> str | None:
-    """A short text that no text which begins alike and is not above `value` exceeds, as Delta makes it; None for none.
-
-    Delta counts Java's characters, of which those beyond U+FFFF are two.
-    """
-    sizes = np.cumsum([1 + (x > "\uffff") for x in value])
-    if not value or sizes[-1] <= _STRING_PREFIX:
-        return value
-    at = int(np.searchsorted(sizes, _STRING_PREFIX)) + 1
-    while at < len(value) and sizes[at - 1] <= 2 * _STRING_PREFIX:
-        if value[at] != _LAST_CHARACTER:
-            return value[:at] + ("\x7f" if value[at] < "\x7f" else _LAST_CHARACTER)
-        at += 1
-    return value if at == len(value) else None
-
-
-def _date(value: Any, _: bool) -> str | None:
-    text = partitions.iso_text(int(value), "D")
-    return text and f'"{text}"'
-
-
-def _instant(value: Any, _: bool) -> str | None:
-    text = partitions.iso_text(int(value), "us")
-    return text and f'"{text}Z"'
-
-
-def _local(value: Any, _: bool) -> str | None:
-    text = partitions.iso_text(int(value), "us")
-    return text and f'"{text}"'
-
-
-_SPELLINGS: dict[str, Callable[[Any, bool], str | None]] = {
-    "TINYINT": _number,
-    "SMALLINT": _number,
-    "INT": _number,
-    "BIGINT": _number,
-    "DECIMAL": _decimal,
-    "STRING": _string,
-    "VARCHAR": _string,
-    "DATE": _date,
-    "TIMESTAMP": _instant,
-    "TIMESTAMP_NTZ": _local,
-}
+    return spelled(min(lows), max(highs), data_type) if lows else None

@@ -8,10 +8,12 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from gateway.catalog.bound import DeltaBoundTable
 from gateway.catalog.objects import StoredStatistics, StoredView
+from gateway.delta.recounting import recount
 from gateway.engine.base import Emit, Planned, Statement
 from gateway.errors import GatewayError, ServerError, Span, UnsupportedError, UserError, unsupported
 from gateway.instants import known_zone, local_of, stamp_text
@@ -19,7 +21,15 @@ from gateway.planner import plan
 from gateway.runner import objects
 from gateway.runner.answer import RESULT, Answer
 from gateway.runner.commands.schemas import schema_in
-from gateway.runner.commands.targets import back_quoted, is_path, only_row, query_of, quoted, written_table
+from gateway.runner.commands.targets import (
+    back_quoted,
+    is_path,
+    only_row,
+    query_of,
+    quoted,
+    stop_if_cancelled,
+    written_table,
+)
 from gateway.runner.commands.views import is_view
 from gateway.runner.environment import Environment, Queries
 from gateway.sql.compile import compile_query
@@ -64,6 +74,14 @@ def analyze(command: c.Analyze, job: Statement, env: Environment, runner: Querie
         text = "The ANALYZE TABLE command does not support views."
         raise UserError("UNSUPPORTED_FEATURE.ANALYZE_VIEW", text, span=name.span)
     table = written_table(name, env, "ANALYZE TABLE", "nothing can be kept of a table")
+    if command.partition is not None:
+        text = "ANALYZE TABLE … PARTITION is not supported for Delta tables."
+        raise UserError("NOT_SUPPORTED_COMMAND_FOR_V2_TABLE", text, span=command.partition)
+    if command.delta:
+        emit(Planned("ANALYZE", "gateway", "a commit to the Delta log", RESULT, writes=True, is_query=False))
+        version = recount(table.snapshot, partial(stop_if_cancelled, emit))
+        facts = {} if version is None else {"version": version}
+        return Answer("ANALYZE", is_query=False, announced=True, facts=facts)
     columns = None if command.columns is None else _columns(command.columns, table, name.span)
     _gather(table, command.scans, columns, env, runner, emit)
     emit(_announced())

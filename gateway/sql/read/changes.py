@@ -143,17 +143,6 @@ class ChangeParser(CommandRules):
         self.expect(")")
         return tuple(names)
 
-    def _partition(self) -> tuple[Assignment, ...]:
-        """``PARTITION (a = constant, b)``."""
-        self.advance()
-        self.expect("(")
-        found: list[Assignment] = []
-        while not found or self.match(","):
-            name = self._name(1)
-            found.append(Assignment(name, self._checked_expression() if self.match("=") else None))
-        self.expect(")")
-        return tuple(found)
-
     def _truncate(self) -> Truncate:
         self.advance()
         self.expect("TABLE")
@@ -321,9 +310,4 @@ class ChangeParser(CommandRules):
         """An expression that is all of the text."""
         tree = self._checked_expression()
         self._end()
-        return tree
-
-    def _checked_expression(self) -> exp.Expr:
-        tree: exp.Expr = self.expression()
-        allowed.check(tree)
         return tree

@@ -478,14 +478,16 @@ class Optimize:
 
 @dataclass(frozen=True, slots=True)
 class Analyze:
-    """ANALYZE TABLE name COMPUTE STATISTICS [NOSCAN | FOR COLUMNS columns | FOR ALL COLUMNS].
+    """ANALYZE TABLE name [PARTITION (…)] COMPUTE [DELTA] STATISTICS [NOSCAN | FOR COLUMNS columns | FOR ALL COLUMNS].
 
-    `columns` None: of the table alone, empty: of all of them.
+    `columns` None: of the table alone, empty: of all of them. `delta`: what the log tells of files. `partition`: of some alone.
     """
 
     table: Name
     scans: bool = True
     columns: tuple[Name, ...] | None = None
+    delta: bool = False
+    partition: Span | None = None
 
 
 @dataclass(frozen=True, slots=True)

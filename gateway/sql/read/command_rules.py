@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import NoReturn
 
+from sqlglot import exp
+
 from gateway.errors import UserError, unsupported
 from gateway.sql.read import allowed
-from gateway.sql.read.command_nodes import Name, Query
+from gateway.sql.read.command_nodes import Assignment, Name, Query
 from gateway.sql.read.parse import QueryParser
 from gateway.sql.read.tokens import END, STRING
 
@@ -77,6 +79,22 @@ class CommandRules(QueryParser):
         if len(parts) > limit:
             self.fail(index=start + 2 * limit)
         return Name(parts, self.span(start))
+
+    def _checked_expression(self) -> exp.Expr:
+        tree: exp.Expr = self.expression()
+        allowed.check(tree)
+        return tree
+
+    def _partition(self) -> tuple[Assignment, ...]:
+        """``PARTITION (a = constant, b)``."""
+        self.advance()
+        self.expect("(")
+        found: list[Assignment] = []
+        while not found or self.match(","):
+            name = self._name(1)
+            found.append(Assignment(name, self._checked_expression() if self.match("=") else None))
+        self.expect(")")
+        return tuple(found)
 
     def _final_query(self) -> Query:
         """The query that is the rest of the statement."""

@@ -126,21 +126,23 @@ class MaintenanceParser(CommandRules):
         self.expect("TABLE")
         self._no_path("ANALYZE TABLE")
         table = self._name()
-        if self.word == "PARTITION":
-            raise unsupported("ANALYZE TABLE … PARTITION", self.span(self.index))
+        partition = self.span(self.index) if self.word == "PARTITION" else None
+        if partition is not None:
+            self._partition()
         self.expect("COMPUTE")
-        if self.word == "DELTA":
-            raise unsupported("ANALYZE TABLE … COMPUTE DELTA STATISTICS", self.span(self.index))
+        delta = self.match("DELTA")
         self.expect("STATISTICS")
+        if delta and self.word != END:
+            raise unsupported("ANALYZE TABLE … COMPUTE DELTA STATISTICS with NOSCAN or columns", self.span(self.index))
         if not self.match("FOR"):
-            return Analyze(table, not self._noscan("ANALYZE TABLE"))
+            return Analyze(table, not self._noscan("ANALYZE TABLE"), None, delta, partition)
         columns: list[Name] = []
         if not self.match("ALL", "COLUMNS"):
             self.expect("COLUMNS")
             while not columns or self.match(","):
                 columns.append(self._name(64))
         self._end()
-        return Analyze(table, True, tuple(columns))
+        return Analyze(table, True, tuple(columns), False, partition)
 
     def _noscan(self, statement: str) -> bool:
         if self.word not in (END, "NOSCAN") and self.peek() == END:

@@ -71,7 +71,7 @@ def asking(session: Session, engine: str) -> Session:
         ("CREATE TABLE u AS SELECT l_orderkey FROM samples.tpch.lineitem", "spark", "more than spark-above"),
         (REQUIRED, "spark", "histogram_numeric"),
         ("ANALYZE TABLE t COMPUTE STATISTICS", "gateway", "a file of the catalog"),
-        ("ANALYZE TABLE t PARTITION (id = 1) COMPUTE STATISTICS", "spark", "ANALYZE TABLE … PARTITION"),
+        ("ANALYZE TABLE t COMPUTE DELTA STATISTICS", "gateway", "a commit to the Delta log"),
         ("UPDATE t SET id = 2", "datafusion", PROVED),
         ("UPDATE t SET id = (SELECT 2)", "datafusion", PROVED),
         ("DELETE FROM t WHERE id < (SELECT min(l_orderkey) FROM samples.tpch.lineitem)", "datafusion", PROVED),
@@ -219,7 +219,7 @@ def test_what_spark_must_not_run_is_refused(routed: Session, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", [REQUIRED, "ANALYZE TABLE t COMPUTE DELTA STATISTICS", "CREATE FUNCTION f() RETURNS INT RETURN 1"]
+    "text", [REQUIRED, "ANALYZE TABLE t COMPUTE DELTA STATISTICS NOSCAN", "CREATE FUNCTION f() RETURNS INT RETURN 1"]
 )
 def test_without_spark_the_refusal_says_what_it_is_needed_for(session: Session, text: str) -> None:
     with pytest.raises(UnsupportedError) as raised:
