@@ -93,6 +93,9 @@ WIRE: list[tuple[t.DataType, Any, str]] = [
     (t.struct(t.StructField('a "b"', t.INT)), {'a "b"': 1}, '{"a \\"b\\"":1}'),
     (t.decimal(20, 10), Decimal("0.0000001"), "0.0000001000"),
     (t.YEAR_MONTH, 14, "1-2"),
+    (t.array(t.VARIANT), ['{"a":"b"}', None, "null", '"x"'], '[{"a":"b"},null,null,"x"]'),
+    (t.map_of(t.STRING, t.VARIANT), [("k", "[1]"), ("a", None)], '{"a":null,"k":[1]}'),
+    (t.struct(t.StructField("v", t.VARIANT)), {"v": "1.5"}, '{"v":1.5}'),
 ]
 
 
