@@ -70,6 +70,8 @@ class GroupBy:
                     "the grouping columns.",
                     span=span_of(group),
                 )
+            for k in keys:
+                _check_grouped(k, span_of(group))
             return Grouping(self.ids, _distinct(keys), None)
         if self.binder.context.group_by_aliases:
             scope.fallbacks = {i.name.lower(): i.expr for i in reversed(items)}  # the first of a name
@@ -170,14 +172,7 @@ class GroupBy:
                 "UNSUPPORTED_EXPR_FOR_OPERATOR", "Window functions are not allowed in GROUP BY.", span=span_of(tree)
             )
         self.generators.refuse(expr, "GROUP BY", span_of(tree))
-        if has_variant(expr.type):
-            raise UserError(
-                "GROUP_EXPRESSION_TYPE_IS_NOT_ORDERABLE",
-                f'An expression of the type "{expr.type.sql}" cannot be used to group by: the type is not orderable.',
-                span=span_of(tree),
-            )
-        if has_map(expr.type):
-            raise unsupported(f"GROUP BY an expression of type {expr.type.sql}", span_of(tree))
+        _check_grouped(expr, span_of(tree))
         return expr
 
     def _refuse_lateral(self, tree: Node, scope: Scope, items: list[Item]) -> None:
@@ -193,6 +188,18 @@ class GroupBy:
                     raise _lateral_in_group(span_of(tree))
         finally:
             scope.fallbacks = saved
+
+
+def _check_grouped(expr: Expr, span: Span | None) -> None:
+    """Raise UserError for what has no order; UnsupportedError for maps: the order of their entries is nothing to Spark."""
+    if has_variant(expr.type):
+        raise UserError(
+            "GROUP_EXPRESSION_TYPE_IS_NOT_ORDERABLE",
+            f'An expression of the type "{expr.type.sql}" cannot be used to group by: the type is not orderable.',
+            span=span,
+        )
+    if has_map(expr.type):
+        raise unsupported(f"GROUP BY an expression of type {expr.type.sql}", span)
 
 
 def _lateral_in_group(span: Span | None) -> UnsupportedError:

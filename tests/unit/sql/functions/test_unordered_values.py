@@ -53,3 +53,15 @@ def test_values_of_maps_meet_as_all_values_do(
     assert outcome.schema is not None and outcome.schema.fields[0].type.simple == type_
     if pairs is not None:
         assert outcome.rows == [[{"m": pairs}]]
+
+
+@pytest.mark.parametrize("key", ["m", "1", "ALL"])
+def test_maps_are_not_grouped_by_the_order_of_their_entries(probes: Probes, key: str) -> None:
+    error = probes.run(f"SELECT m, count(*) FROM VALUES (map(1, 2, 3, 4)), (map(3, 4, 1, 2)) t(m) GROUP BY {key}").error
+    assert error is not None and error.condition == "UNSUPPORTED_FEATURE" and error.span is not None
+
+
+def test_nothing_is_grouped_by_values_without_an_order(probes: Probes) -> None:
+    for key in ("v", "1", "ALL"):
+        error = probes.run(f"SELECT v, count(*) FROM VALUES (array(parse_json('1'))) t(v) GROUP BY {key}").error
+        assert error is not None and error.condition == "GROUP_EXPRESSION_TYPE_IS_NOT_ORDERABLE"
