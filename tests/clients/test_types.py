@@ -44,6 +44,9 @@ VALUES: tuple[tuple[str, Any, str], ...] = (
     ("map('k', 1)", [("k", 1)], "map"),
     ("named_struct('a', 1, 'b', 'x')", {"a": 1, "b": "x"}, "struct"),
     ("array(named_struct('m', map('k', array(1.5))))", [{"m": [("k", [Decimal("1.5")])]}], "array"),
+    ("parse_json('{\"a\": 1}')", '{"a":1}', "variant"),
+    ("array(parse_json('\"a\"'), NULL)", ['"a"', None], "array"),
+    ("map('k', named_struct('v', parse_json('[1]')))", [("k", {"v": "[1]"})], "map"),
 )
 
 NULL_TYPES = (
