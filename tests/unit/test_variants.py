@@ -10,19 +10,8 @@ from decimal import Decimal
 import pytest
 
 from gateway.instants import known_zone
-from gateway.variants import (
-    MARK,
-    MalformedError,
-    OddError,
-    as_json,
-    document_of,
-    of_json,
-    of_scalar,
-    part_of,
-    scalar_of,
-    unwrapped,
-    wrapped,
-)
+from gateway.variant_building import MalformedError, OddError, of_json, of_scalar
+from gateway.variants import MARK, as_json, document_of, part_of, scalar_of, unwrapped, wrapped
 
 _UTC = known_zone("UTC")
 # JSON, then metadata and value as Spark 4.2 has written them to files.

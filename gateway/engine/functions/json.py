@@ -18,7 +18,7 @@ from gateway.engine.base import UdfSpec
 from gateway.engine.functions import Kernel, RowError, implementation
 from gateway.engine.functions.distinct import per_distinct, scalar
 from gateway.engine.functions.numbers import java_double
-from gateway.variants import Members, Real
+from gateway.variant_building import Members, Real
 
 
 def _constant(text: str) -> Any:

@@ -20,7 +20,8 @@ from gateway.engine.functions.patterns import offset_text
 from gateway.engine.functions.variants import json_of, told
 from gateway.instants import date_text, known_zone, local_of, parse_date
 from gateway.sqltypes import VARIANT, ArrayType, DataType, DecimalType, MapType, StructType, is_integral, struct
-from gateway.variants import MalformedError, Members, OddError, Real, check_end, of_document, wrapped
+from gateway.variant_building import MalformedError, Members, OddError, Real, check_end, of_document
+from gateway.variants import wrapped
 
 
 def _writer(t: DataType, zone_name: str) -> Callable[[Any], str]:

@@ -12,7 +12,8 @@ from gateway.engine.base import UdfSpec
 from gateway.engine.functions import Kernel, implementation
 from gateway.engine.functions.distinct import scalar
 from gateway.engine.functions.variants import told, unwrapped_value
-from gateway.variants import Document, MalformedError, Members, OddError, document_of, scalar_of
+from gateway.variant_building import Document, MalformedError, Members, OddError
+from gateway.variants import document_of, scalar_of
 
 # A type: the name of a scalar one, or a list of DECIMAL, precision and scale, of ARRAY and its element, of OBJECT and pairs of
 # names and types in the order of the names. What JSON can hold, so that types are handed on as texts.

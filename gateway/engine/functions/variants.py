@@ -47,23 +47,8 @@ from gateway.sqltypes import (
     is_nested,
     is_string,
 )
-from gateway.variants import (
-    NULL,
-    Document,
-    MalformedError,
-    Members,
-    OddError,
-    as_json,
-    document_of,
-    is_null,
-    of_document,
-    of_json,
-    of_scalar,
-    part_of,
-    scalar_of,
-    unwrapped,
-    wrapped,
-)
+from gateway.variant_building import NULL, Document, MalformedError, Members, OddError, of_document, of_json, of_scalar
+from gateway.variants import as_json, document_of, is_null, part_of, scalar_of, unwrapped, wrapped
 
 _TYPES = {t.name: t for t in (BOOLEAN, BIGINT, DOUBLE, FLOAT, STRING, BINARY, DATE, TIMESTAMP, TIMESTAMP_NTZ)}
 

@@ -29,7 +29,8 @@ from gateway.sqltypes import (
     is_string,
     struct,
 )
-from gateway.variants import MalformedError, OddError, of_json, of_scalar, wrapped
+from gateway.variant_building import MalformedError, OddError, of_json, of_scalar
+from gateway.variants import wrapped
 
 _MOST_INDEX = 2**31 - 1
 _CLOSES = {"'": "']", '"': '"]'}
