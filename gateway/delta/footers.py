@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -16,15 +16,27 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from gateway.delta.containment import Within, source
-from gateway.delta.parquet_facts import check_facts, impossible
+from gateway.delta.parquet_facts import check_facts, check_indexes, impossible
 
 _SMALL_BYTES = 1 << 20  # below which reading ahead, which other threads do, takes longer than reading
 _MOST_GROUPS = 32_767  # as many as they have numbers
 
 
+class LookedAt(pq.ParquetFile):  # type: ignore[misc]
+    """A Parquet file whose footer can be true.
+
+    Attributes:
+        in_order: whether its row groups are numbered as they come, or not at all.
+    """
+
+    in_order = True
+
+
 @contextmanager
-def opened_parquet(path: str, within: Within, size: int | None = None, **options: Any) -> Iterator[pq.ParquetFile]:
-    """A Parquet file that was opened as `containment.source` does.
+def opened_parquet(
+    path: str, within: Within, size: int | None = None, indexes_of: Collection[str] = (), **options: Any
+) -> Iterator[LookedAt]:
+    """A Parquet file that was opened as `containment.source` does; the indexes of some columns' pages are looked at, too.
 
     Raises ArrowInvalid for a footer that cannot be true, and for a file that has not the `size` that it was seen with.
     """
@@ -32,21 +44,23 @@ def opened_parquet(path: str, within: Within, size: int | None = None, **options
         if size not in (None, opened.size()):
             raise pa.ArrowInvalid(f"{opened.size()} bytes instead of {size}: it is being written")
         _check_footer(file, opened, opened.size())
+        if indexes_of:
+            check_indexes(opened, opened.size(), indexes_of)
         yield file
 
 
-def _file(opened: pa.NativeFile, options: dict[str, Any]) -> pq.ParquetFile:
+def _file(opened: pa.NativeFile, options: dict[str, Any]) -> LookedAt:
     try:
-        return pq.ParquetFile(opened, pre_buffer=opened.size() > _SMALL_BYTES, **options)
+        return LookedAt(opened, pre_buffer=opened.size() > _SMALL_BYTES, **options)
     except UnicodeDecodeError as error:
         raise impossible("a column whose name is no text") from error
 
 
-def _check_footer(file: pq.ParquetFile, opened: pa.NativeFile, size: int) -> None:
+def _check_footer(file: LookedAt, opened: pa.NativeFile, size: int) -> None:
     """Raise ArrowInvalid unless all pages lie in a file of `size` bytes, and as many rows as are told of may be in them."""
     if file.metadata.num_row_groups > _MOST_GROUPS:
         raise impossible(f"{file.metadata.num_row_groups} row groups")
-    check_facts(opened, size)
+    file.in_order = check_facts(opened, size)
     _check_names(file.metadata)
 
 

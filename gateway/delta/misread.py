@@ -55,6 +55,8 @@ def file_problem(
     for at, names in zip(kept, _facts(snapshot, paths, seen), strict=True):
         if at in deleted and len(deleted[at]) > names[ROWS]:
             return "a deletion vector is longer than its file"
+        if not names.get(IN_ORDER, True):
+            return "row groups are numbered in another order than they come"
         for column in stored:
             # Where floats are compared, the engine is told of no statistics.
             if not floats_compared and column.physical in names.get(ONE_VALUE, ()):
@@ -90,7 +92,7 @@ def _names_in(path: str, within: Within) -> NameTree:
             counts = Counter(name.casefold() for name in file.schema_arrow.names)
             twice = {name for name, count in counts.items() if count > 1}
             facts = {ONE_VALUE: one_valued(file.metadata), TWICE: twice, ROWS: file.metadata.num_rows}
-            return {**_tree(file.schema_arrow), **facts}
+            return {**_tree(file.schema_arrow), **facts, IN_ORDER: file.in_order}
     except (pa.ArrowException, OSError) as error:
         raise unreadable_file(path, error) from error
 
@@ -101,6 +103,8 @@ ONE_VALUE = "\0one value"
 TWICE = "\0twice"
 #: Where their number of rows stands.
 ROWS = "\0rows"
+#: Where it stands whether its row groups are in order.
+IN_ORDER = "\0in order"
 
 
 def unreadable_file(path: str, error: Exception) -> ServerError:

@@ -6,7 +6,7 @@ so that is looked for before they are asked. Layout: parquet.thrift of the Apach
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -89,7 +89,9 @@ class _Chunk(_Struct):
 
 
 class _Group(_Struct):
-    thrift_spec = _fields((1, TType.LIST, "chunks", _list_of(_Chunk)), (3, TType.I64, "rows", None))
+    thrift_spec = _fields(
+        (1, TType.LIST, "chunks", _list_of(_Chunk)), (3, TType.I64, "rows", None), (7, TType.I16, "ordinal", None)
+    )
 
 
 class _Element(_Struct):
@@ -109,6 +111,14 @@ class _File(_Struct):
     )
 
 
+class _Location(_Struct):
+    thrift_spec = _fields((1, TType.I64, "offset", None), (2, TType.I32, "length", None), (3, TType.I64, "row", None))
+
+
+class _Index(_Struct):
+    thrift_spec = _fields((1, TType.LIST, "pages", _list_of(_Location)))
+
+
 class Leaf(NamedTuple):
     """A column as the schema has it: its path, physical type, and how often a value may be missing or repeated on the way."""
 
@@ -118,19 +128,14 @@ class Leaf(NamedTuple):
     repetitions: int
 
 
-def check_facts(file: pa.NativeFile, size: int) -> None:
-    """Raise ArrowInvalid unless what the footer of a file of `size` bytes says of its columns can be true."""
-    facts = _File()
-    protocol = TCompactProtocolAccelerated(TMemoryBuffer(_footer(file, size)))
-    try:
-        if (decode := protocol._fast_decode) is not None:  # noqa: SLF001 (as generated code does)
-            decode(facts, protocol, [_File, _File.thrift_spec])
-        else:  # Thrift was built without its decoder in C
-            protocol.readStruct(facts, _File.thrift_spec)
-    except (TException, EOFError, ValueError, TypeError, MemoryError, RecursionError) as error:
-        raise impossible(f"what is no Parquet ({type(error).__name__})") from error
-    leaves, rows = list(_leaves(facts.schema or [])), 0
-    for group in facts.groups or []:
+def check_facts(file: pa.NativeFile, size: int) -> bool:
+    """Raise ArrowInvalid unless what the footer of a file of `size` bytes says of its columns can be true.
+
+    Whether its row groups are numbered as they come, or not at all: by these numbers the engine counts rows.
+    """
+    facts = _decoded(_File, _footer(file, size))
+    leaves, rows, groups = list(_leaves(facts.schema or [])), 0, facts.groups or []
+    for group in groups:
         if group.rows is None or group.rows < 0 or len(group.chunks or []) != len(leaves):
             raise impossible(f"a row group of {group.rows} rows and {len(group.chunks or [])} columns")
         rows += group.rows
@@ -138,6 +143,47 @@ def check_facts(file: pa.NativeFile, size: int) -> None:
             _check_chunk(chunk, leaf, group.rows, size)
     if rows != facts.rows:
         raise impossible(f"{facts.rows} rows, and {rows} in its row groups")
+    numbers = [group.ordinal for group in groups]
+    return numbers in (list(range(len(groups))), [None] * len(groups))
+
+
+def check_indexes(file: pa.NativeFile, size: int, names: Collection[str]) -> None:
+    """Raise ArrowInvalid for an index that tells of other pages than the columns `names` can have, once `check_facts` is done.
+
+    It takes long for wide files, so it is for those that an engine could not read.
+    """
+    for group in _decoded(_File, _footer(file, size)).groups or []:
+        for chunk in group.chunks or []:
+            if chunk.pages is not None and chunk.column.path[0].decode(errors="replace") in names:
+                index = _decoded(_Index, bytes(file.read_at(chunk.pages_length or 0, chunk.pages)))
+                _check_pages(index.pages or [], chunk.column, group.rows)
+
+
+def _check_pages(pages: list[Any], column: Any, rows: int) -> None:
+    first = column.data if column.dictionary is None else min(column.data, column.dictionary)
+    before = None
+    for page in pages:
+        if None in (page.offset, page.length, page.row) or not (
+            first <= page.offset < page.offset + page.length <= first + column.length
+        ):
+            told = f"at {page.offset}, {page.length} bytes long"
+            raise impossible(f"a page of {tuple(column.path)} in an index {told}, where the column has none")
+        if page.row != 0 if before is None else not before < page.row < rows:
+            raise impossible(f"a page of {tuple(column.path)} in an index from row {page.row} on, behind {before}")
+        before = page.row
+
+
+def _decoded(kind: type[_Struct], data: bytes) -> Any:
+    found = kind()
+    protocol = TCompactProtocolAccelerated(TMemoryBuffer(data))
+    try:
+        if (decode := protocol._fast_decode) is not None:  # noqa: SLF001 (as generated code does)
+            decode(found, protocol, [kind, kind.thrift_spec])
+        else:  # Thrift was built without its decoder in C
+            protocol.readStruct(found, kind.thrift_spec)
+    except (TException, EOFError, ValueError, TypeError, MemoryError, RecursionError) as error:
+        raise impossible(f"what is no Parquet ({type(error).__name__})") from error
+    return found
 
 
 def _footer(file: pa.NativeFile, size: int) -> bytes:

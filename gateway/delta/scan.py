@@ -124,10 +124,10 @@ class ScanPlan:
         return [f for group in self._groups for f in group.files]
 
     def damaged(self) -> str | None:
-        """See `engine.base.Source`: footers of all files, then the columns that are read, up to `_LOOKED_THROUGH` bytes."""
+        """See `engine.base.Source`: footers and indexes of all files, then the columns read, up to `_LOOKED_THROUGH` bytes."""
         files = self._files
         names = {c.physical for c in self._columns}
-        found = next(filter(None, (_damage(f.path, self._within) for f in files)), None)
+        found = next(filter(None, (_damage(f.path, self._within, indexes_of=names) for f in files)), None)
         if found is None and sum(f.size for f in files) <= _LOOKED_THROUGH:
             found = next(filter(None, (_damage(f.path, self._within, names) for f in files)), None)
         return None if found is None else f"{found} (table {self._root})"
@@ -373,10 +373,12 @@ def missing_file(root: str, path: str) -> ServerError:
     return ServerError("DELTA_FILE_NOT_FOUND", f"The file {path} of the table {root} is missing.")
 
 
-def _damage(path: str, within: Within, names: Collection[str] | None = None) -> str | None:
+def _damage(
+    path: str, within: Within, names: Collection[str] | None = None, indexes_of: Collection[str] = ()
+) -> str | None:
     """The file and why its footer, or with `names` a page of these columns, cannot be read; None if it can."""
     try:
-        with opened_parquet(path, within, page_checksum_verification=True) as file:
+        with opened_parquet(path, within, indexes_of=indexes_of, page_checksum_verification=True) as file:
             if names is not None:
                 for batch in file.iter_batches(columns=[n for n in file.schema_arrow.names if n in names]):
                     batch.validate(full=True)

@@ -391,7 +391,7 @@ class DataFusionExecution:
     def _told(self, error: BaseException) -> GatewayError:
         """The failure as an error of ours; one that a damaged file may have caused names the file."""
         found = error if isinstance(error, GatewayError) else engine_error(error)
-        if found.condition in ("FAILED_READ_FILE", "INTERNAL_ERROR"):
+        if found.condition in ("FAILED_READ_FILE", "INTERNAL_ERROR") or _NO_CAPACITY in str(error):
             for source in self.query.sources.values():
                 damage = source.damaged()
                 if damage is not None:
@@ -470,7 +470,9 @@ _UNPLANNED = (
 _UNREADABLE = ("Parquet", "No such file", "Object Store error", "NotFound", "(physical data type)")
 # A page whose own numbers cannot be: of its bytes or values, not of a value in an expression.
 _BROKEN_PAGE = "Integer overflow: out of range integral type conversion"
-_TOO_LONG = ("offset overflow", "Offset overflow", "string size overflow", "capacity overflow")
+# More than a process could have: by texts that are joined without end, or by what a file says of its own bytes.
+_NO_CAPACITY = "capacity overflow"
+_TOO_LONG = ("offset overflow", "Offset overflow", "string size overflow", _NO_CAPACITY)
 
 # What the engine says of what is too much for it.
 _SHORTAGES: tuple[tuple[str, str, str], ...] = (

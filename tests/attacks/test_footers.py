@@ -280,3 +280,39 @@ def test_a_column_that_a_file_has_twice_is_told(
     for text in ("SELECT id FROM footers", "SELECT sum(id) AS n, max(s) FROM footers"):
         told = outcome(client, text)
         assert isinstance(told, RemoteError) and f"[{condition}]" in str(told), told
+
+
+# Of the first page of the first column, in the index of its pages: place, bytes, first row; and what is said instead.
+PAGES: dict[str, tuple[int, int]] = {
+    "a page larger than the file": (2, 10**8),
+    "a page of fewer bytes than none": (2, -5),
+    "a page without bytes": (2, 0),
+    "a page before the file": (1, -1),
+    "a page far behind the file": (1, 2**62),
+    "a page of another column": (1, 4),
+    "a page that begins behind the file's rows": (3, 10**9),
+    "a page that begins before the one before": (3, -(2**63)),
+}
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_an_index_of_pages_that_cannot_be_is_told(client: Client, table: Path, name: str) -> None:
+    """The engine takes the bytes of pages by it, and gives up in the midst of reading."""
+    (path,) = table.glob("*.parquet")
+    rows = pa.table({"id": [n % 50 for n in range(ROWS)], "s": [str(n) for n in range(ROWS)]})
+    pages = {"write_page_index": True, "data_page_size": 100, "write_batch_size": 50, "use_dictionary": False}
+    pq.write_table(rows, path, store_schema=False, **pages)
+    data, (field, new) = path.read_bytes(), PAGES[name]
+    footer = compact.footer(data)
+    chunk = footer[GROUPS][1][1][0][CHUNKS][1][1][1]  # of the second column
+    index = compact.read(data, chunk[4][1])[0]
+    lie = compact.written(compact.STRUCT, compact.changed(compact.STRUCT, index, (1, 1, field), new))
+    kept = data[: len(data) - 8 - int.from_bytes(data[-8:-4], "little")]
+    chunk[4], chunk[5] = (chunk[4][0], len(kept)), (chunk[5][0], len(lie))
+    path.write_bytes(compact.with_footer(kept + lie + data[len(kept) :], footer))
+    edit(table, changed("add", size=path.stat().st_size, stats=f'{{"numRecords":{ROWS}}}'))
+
+    right = [{"n": 1, "m": "49"}]
+    for text in ("SELECT count(*) AS n, max(s) AS m FROM footers WHERE s = '49' AND id = 49",) * 2:
+        told = outcome(client, text)
+        assert told == right or ("[FAILED_READ_FILE]" in str(told) and path.name in str(told)), told

@@ -9,14 +9,16 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
-from gateway.delta.vectors import encoded
+from gateway.delta.vectors import encoded, serialized
 from gateway.protocol.client import Client, RemoteError
-from tests.attacks.attacker import answer, outcome
+from tests.attacks import compact
+from tests.attacks.attacker import add_action, answer, log_action, outcome
 from tests.live.gateway import Server
 
 QUESTIONS = ("SELECT count(*) AS n FROM hollow", "SELECT sum(id) AS n FROM hollow")
@@ -119,3 +121,32 @@ def test_nor_behind_a_checkpoint(client: Client, folder: Path) -> None:
     for text in QUESTIONS:
         told = outcome(client, text)
         assert isinstance(told, RemoteError) and "DELTA_LOG_CORRUPT" in str(told), told
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [(0, 0, 0, 0), (3, 3, 3, 3), (1, 1, 2, 3), (3, 2, 1, 0), (0, 1, None, 3), (None, None, None, 1), (100, -5, 7, 0)],
+    ids=str,
+)
+def test_groups_of_rows_are_counted_as_they_come(client: Client, folder: Path, numbers: tuple[int | None, ...]) -> None:
+    """The engine counts the rows of large files by the numbers that their groups are given: they may say anything."""
+    answer(client, "CREATE TABLE hollow (id BIGINT, s STRING)")
+    rows = 100_000
+    values = {"id": list(range(rows)), "s": [f"{n * 7919 % rows:060}" for n in range(rows)]}
+    pq.write_table(pa.table(values), folder / "f.parquet", row_group_size=rows // 4, store_schema=False)
+    data = (folder / "f.parquet").read_bytes()
+    assert len(data) > 1 << 20  # else it is read by our own reader
+    footer = compact.footer(data)
+    for group, number in zip(footer[4][1][1], numbers, strict=True):
+        group.pop(7, None)
+        if number is not None:
+            group[7] = (4, number)
+    (folder / "f.parquet").write_bytes(compact.with_footer(data, footer))
+    deleted = np.arange(0, rows, 3)
+    vector = inline(serialized(deleted), len(deleted))
+    add = add_action("f.parquet", (folder / "f.parquet").stat().st_size)
+    log_action(folder, 1, add={**add, "deletionVector": vector, "stats": json.dumps({"numRecords": rows})})
+    left = [n for n in range(rows) if n % 3]
+    assert answer(client, QUESTIONS[1]) == [{"n": sum(left)}]
+    asked = "SELECT id FROM hollow WHERE id > 70000 ORDER BY id LIMIT 2"
+    assert answer(client, asked) == [{"id": 70_001}, {"id": 70_003}]
