@@ -8,6 +8,7 @@ clients show. After it come frames: a length of four bytes and a Thrift message.
 from __future__ import annotations
 
 import base64
+import re
 from enum import IntEnum
 from struct import Struct
 
@@ -15,6 +16,7 @@ from gateway.auth.base import AuthenticationError, Authenticator, Identity
 
 PAYLOAD_LIMIT = 16 * 1024  # a password may be a token
 _HEAD = Struct(">BI")
+_MECHANISM = re.compile(rb"[A-Z0-9_-]{1,20}")  # RFC 4422, 3.1
 _TICKETS = "use PLAIN with a user and a password or token (PyHive: auth='LDAP' or 'NONE'; JDBC: no ;principal=)."
 
 
@@ -74,9 +76,10 @@ class Negotiation:
     def _start(self, status: int, payload: bytes) -> None:
         if status != Status.START:
             raise NegotiationError(Status.ERROR, f"SASL begins with START, not with status {status}.")
-        mechanism = payload[:40].decode("ascii", "replace")
-        if mechanism != "PLAIN":
-            raise NegotiationError(Status.BAD, f"The SASL mechanism {mechanism!r} is not supported: {_TICKETS}")
+        if payload != b"PLAIN":
+            # Clients of other protocols send credentials behind the name: what is no name is not repeated, nor logged.
+            named = f" {payload.decode()!r}" if _MECHANISM.fullmatch(payload) else ", which has no mechanism's name,"
+            raise NegotiationError(Status.BAD, f"The SASL mechanism{named} is not supported: {_TICKETS}")
         self._started = True
 
     def _login(self, status: int, payload: bytes) -> Identity:

@@ -107,6 +107,8 @@ def test_calls_in_a_row_are_answered_in_order(tcp_server: Server, framed: bool) 
         ),
         (b"\x80\x01\x00\x01\x00\x00\x00\x03abc\x00\x00\x00\x00\x00", b"Invalid method name: 'abc'"),
         (message(Status.START, b"GSSAPI"), b"'GSSAPI' is not supported"),
+        (message(Status.START, b"PLAIN\0\0me\0secret-token"), b"has no mechanism's name"),
+        (message(Status.START, b"secret-token"), b"has no mechanism's name"),
         (message(Status.START, b"x" * 1000), b"is not supported"),
         (message(Status.START, b"PLAIN") + message(Status.OK, b"no credentials"), b"malformed"),
         (message(Status.START, b"PLAIN") + message(Status.OK, b"\0\xff\0\xfe"), b"malformed"),
@@ -117,7 +119,9 @@ def test_calls_in_a_row_are_answered_in_order(tcp_server: Server, framed: bool) 
     ],
 )
 def test_broken_bytes_are_told(tcp_server: Server, data: bytes, text: bytes) -> None:
-    assert text in send(tcp_server, data, text)
+    told = send(tcp_server, data, text)
+    assert text in told
+    assert b"secret-token" not in told and "secret-token" not in tcp_server.log.read_text()
     answers(tcp_server)
 
 
