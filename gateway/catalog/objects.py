@@ -15,7 +15,7 @@ from dataclasses import MISSING, asdict, dataclass, field, fields, replace
 from typing import Any, TypeVar, get_type_hints
 
 from gateway.catalog.base import TableName
-from gateway.delta.containment import held_folder, is_text, opened
+from gateway.delta.containment import held_folder, is_text, opened, remove_tree
 from gateway.delta.log import read_json
 from gateway.delta.schema import CHAR_VARCHAR, holds_char, parse_schema, struct_of
 from gateway.errors import GatewayError, ResourceError, ServerError, UnsupportedError, full_disk_told
@@ -362,6 +362,8 @@ def write(folder: str, stored: AnyStored, replacing: bool) -> bool:
                     os.link(draft, name, src_dir_fd=held, dst_dir_fd=held)
             except FileExistsError:
                 return False
+            except IsADirectoryError as error:
+                raise damaged(os.path.join(folder, FOLDER, name), "it is a folder") from error
             except FileNotFoundError as error:
                 told = f"The schema of {stored.name.table} was dropped at the same time. Send the statement again."
                 raise ServerError("WRITE_FAILED", told, retryable=True) from error
@@ -410,7 +412,10 @@ def remove(folder: str, kind: type, name: str) -> bool:
     place, file = os.path.split(_path(folder, kind, name))
     try:
         with held_folder(place, folder) as held:
-            os.unlink(file, dir_fd=held)
+            try:
+                os.unlink(file, dir_fd=held)
+            except IsADirectoryError:  # put there by somebody else: the name could not be used again
+                remove_tree(file, held)
     except (FileNotFoundError, NotADirectoryError):
         return False
     return True

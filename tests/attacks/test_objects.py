@@ -190,3 +190,19 @@ def test_comments_of_schemas_that_no_text_holds_are_told(client: Client, server:
     finally:
         path.unlink()
     assert "[CATALOG_FILE_CORRUPT]" in told and "larger than 64 MiB" in told
+
+
+def test_a_folder_in_the_place_of_an_object_goes_with_what_it_belongs_to(client: Client, schema: Path) -> None:
+    """Neither is a statement that makes one told anything else than that it is there."""
+    answer(client, "CREATE TABLE objects.t (id INT)")
+    for kind in ("statistics", "keys", "view"):
+        (schema / "_objects" / f"t.{kind}.json" / "deep" / "er").mkdir(parents=True)
+    told = str(outcome(client, "ANALYZE TABLE objects.t COMPUTE STATISTICS"))
+    assert "[CATALOG_FILE_CORRUPT]" in told and "t.statistics.json" in told
+    answer(client, "DROP TABLE objects.t")
+    assert "[CATALOG_FILE_CORRUPT]" in str(outcome(client, "CREATE OR REPLACE VIEW objects.t AS SELECT 1 AS a"))
+    answer(client, "DROP VIEW objects.t")
+    assert sorted(path.name for path in (schema / "_objects").iterdir()) == ["good.view.json"]
+    answer(client, "CREATE TABLE objects.t (id INT)")
+    answer(client, "ANALYZE TABLE objects.t COMPUTE STATISTICS")
+    answer(client, "DROP TABLE objects.t")
