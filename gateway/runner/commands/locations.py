@@ -17,6 +17,8 @@ from gateway.runner.environment import Environment
 from gateway.runner.objects import Place, already_exists
 from gateway.sql.read import command_nodes as c
 
+_LONGEST_NAME = 255  # bytes
+
 
 def checked_folder(command: c.CreateTable, place: Place, env: Environment) -> str:
     """The real folder that a statement names. Raises what keeps a table from lying there."""
@@ -30,6 +32,11 @@ def checked_folder(command: c.CreateTable, place: Place, env: Environment) -> st
         raise error.at(span) from None
     if not os.path.isdir(os.path.dirname(folder)):
         raise UserError("PATH_NOT_FOUND", f"Path does not exist: {os.path.dirname(folder)}.", span=span)
+    if "%" in folder:
+        text = f"A Delta table in a folder with % in its name ({folder}) is not supported."
+        raise UserError("UNSUPPORTED_FEATURE", text, span=span)
+    if max(len(name.encode(errors="surrogatepass")) for name in folder.split("/")) > _LONGEST_NAME:
+        raise UserError("PATH_NOT_ALLOWED", "A folder's name is longer than 255 bytes.", span=span)
     _check_same(place, folder, span)
     return folder
 

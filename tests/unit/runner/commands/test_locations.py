@@ -54,6 +54,16 @@ def test_an_external_table_is_as_any_other_and_stays_when_it_is_dropped(session:
     session.run("CREATE SCHEMA shop")
 
 
+@pytest.mark.parametrize("name", ["a%20b", "%", "x" * 256], ids=["encoded", "a sign", "long"])
+def test_a_folder_that_no_table_can_have_is_told_before_one_is_made(session: Session, place: Path, name: str) -> None:
+    for told in (
+        f"CREATE TABLE t (id INT) LOCATION '{place.parent}/{name}'",
+        f"CREATE TABLE t LOCATION '{place}{name}'",
+    ):
+        assert refused(session, told).condition in ("UNSUPPORTED_FEATURE", "PATH_NOT_ALLOWED")
+    assert session.rows("SHOW TABLES") == [] and not any(place.parent.iterdir())
+
+
 def test_what_is_there_gets_a_name_if_it_is_what_the_statement_says(session: Session, place: Path) -> None:
     session.run(f"CREATE TABLE t LOCATION '{place}' AS SELECT 1 AS a, 'x' AS b")
     session.run(f"CREATE TABLE again LOCATION '{place}'")
