@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import os
 import stat
 import uuid
@@ -78,14 +79,21 @@ class VolumeDoor:
                 case _:
                     await lane.run(link.owner, partial(_remove, link))
                     return 200, _OCTETS, _HEADERS, b""
-        except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as error:
+        except (NotADirectoryError, IsADirectoryError) as error:
+            if link.verb == "PUT":
+                text = f"A folder is needed where there is a file, or the other way round, for {link.file}."
+                raise RefusalError(409, "RESOURCE_CONFLICT", text) from error
+            raise RefusalError(404, "RESOURCE_DOES_NOT_EXIST", f"There is no file {link.file}.") from error
+        except FileNotFoundError as error:
             raise RefusalError(404, "RESOURCE_DOES_NOT_EXIST", f"There is no file {link.file}.") from error
         except FileExistsError as error:
             text = f"[FILE_IN_STAGING_PATH_ALREADY_EXISTS] There is a file {link.file}."
             raise RefusalError(409, "RESOURCE_ALREADY_EXISTS", text) from error
-        except GatewayError as error:  # a link in the place of a folder
-            raise RefusalError(403, "PERMISSION_DENIED", error.text()) from error
+        except GatewayError as error:  # a link in the place of a folder, of which it tells where it is
+            raise _led_elsewhere(link) from error
         except OSError as error:
+            if error.errno == errno.ELOOP:
+                raise _led_elsewhere(link) from error
             full = is_disk_full(error)
             text = "No space is left on the disk." if full else f"The file {link.file} cannot be used."
             raise RefusalError(507 if full else 500, "INTERNAL_ERROR", text, close=True) from error
@@ -177,6 +185,11 @@ class _Draft:
         self._file.close()
         with contextlib.suppress(OSError, GatewayError), held_folder(self._folder, self._folder) as drafts:
             os.unlink(self._name, dir_fd=drafts)
+
+
+def _led_elsewhere(link: FileLink) -> RefusalError:
+    text = f"[PATH_NOT_ALLOWED] There is a link in the place of {link.file}, or of a folder above: it is not followed."
+    return RefusalError(403, "PERMISSION_DENIED", text)
 
 
 def _split(link: FileLink) -> tuple[str, str]:

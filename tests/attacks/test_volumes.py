@@ -91,6 +91,38 @@ def test_links_on_the_disk_are_not_followed(server: Server, name: str, tmp_path:
     assert [p.name for p in tmp_path.iterdir()] == ["secret"]
 
 
+def test_no_error_tells_where_a_volume_lies(server: Server, name: str, tmp_path: Path) -> None:
+    """Links and files in the place of folders, before a link is given and behind it."""
+    folder, path = server.warehouse / "default" / "_volumes" / name, f"/Volumes/main/default/{name}"
+    told = []
+    with Client(server.thrift_url).open() as client:
+        early = link(client, f"PUT 'f' INTO '{path}/sub/new'")
+        for target in (folder / "other", tmp_path):
+            (folder / "sub").symlink_to(target)
+            told.append(asked(server, "PUT", early, b"x"))
+            (folder / "sub").unlink()
+        (folder / "sub").symlink_to("sub")
+        told.append(asked(server, "GET", link(client, f"GET '{path}/sub' TO 'x'")))
+        (folder / "sub").unlink()
+        assert {status for status, _ in told} == {403}
+        (folder / "sub").write_text("x")
+        told.append(asked(server, "PUT", early, b"x"))
+        assert told[-1][0] == 409
+        for at in ("sub/new", "sub/deep/er"):
+            with pytest.raises(RemoteError, match="INVALID_STAGING_PATH"):
+                client.execute(f"PUT 'f' INTO '{path}/{at}'")
+        folder.rename(tmp_path / "away")
+        for make in (folder.write_text, folder.symlink_to):
+            make(str(tmp_path))
+            for statement in ("PUT 'f' INTO '{}/g'", "LIST '{}'"):
+                with pytest.raises(RemoteError, match=r"CATALOG_FILE_CORRUPT|PATH_NOT_ALLOWED") as caught:
+                    client.execute(statement.format(path))
+                told.append((0, str(caught.value).encode()))
+            folder.unlink()
+        (tmp_path / "away").rename(folder)
+    assert not [body for _, body in told if str(server.warehouse).encode() in body or str(tmp_path).encode() in body]
+
+
 def test_a_link_opens_one_file_for_one_verb(server: Server, name: str) -> None:
     path = f"/Volumes/main/default/{name}/f"
     with Client(server.thrift_url).open() as client:

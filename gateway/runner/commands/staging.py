@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from gateway.catalog import volumes
 from gateway.catalog.base import Catalog
-from gateway.delta.containment import held_folder, is_text, is_under
+from gateway.delta.containment import held_folder, is_text, is_under, not_allowed
 from gateway.engine.base import Emit, Statement
-from gateway.errors import Span, UserError, full_disk_told, unsupported
+from gateway.errors import ServerError, Span, UserError, full_disk_told, unsupported
 from gateway.results import file_links
 from gateway.runner import objects
 from gateway.runner.answer import Answer, rows_of
@@ -53,16 +53,19 @@ def put_file(command: c.PutFile, job: Statement, env: Environment, runner: Queri
     place = _file("PUT", command.path, env, command.span)
     objects.check_writable(place.catalog, "no file can be put into a volume", command.span)
     at = volumes.place_in(place.folder, place.path.file)
-    if os.path.isdir(at):
+    if os.path.isdir(at) or _is_below_a_file(at, place.folder):
         raise _no_path("PUT", command.path, command.span)
     if not command.overwrite and os.path.lexists(at):
         text = f"File in staging path {command.path} already exists but OVERWRITE is not set."
         raise UserError("FILE_IN_STAGING_PATH_ALREADY_EXISTS", text, span=command.span)
-    with (
-        full_disk_told(f"Cannot make the folder of the volume {place.path.volume}", place.root),
-        held_folder(place.folder, place.root, []),
-    ):
-        return _told("PUT", "PUT", place, job, command.span, command.local, replaces=command.overwrite)
+    try:
+        with (
+            full_disk_told(f"Cannot make the folder of the volume {place.path.volume}", place.root),
+            held_folder(place.folder, place.root, []),
+        ):
+            return _told("PUT", "PUT", place, job, command.span, command.local, replaces=command.overwrite)
+    except NotADirectoryError as error:
+        raise _damaged(place) from error
 
 
 def get_file(command: c.GetFile, job: Statement, env: Environment, runner: Queries, emit: Emit) -> Answer:
@@ -91,6 +94,8 @@ def list_files(command: c.ListFiles, job: Statement, env: Environment, runner: Q
             found = [(f"{shown}/{e.name}", e.name, e) for e in entries if not e.is_symlink() and is_text(e.name)]
         rows = [_row(path, name, e.stat(follow_symlinks=False), e.is_dir()) for path, name, e in sorted(found)]
     elif os.path.isfile(at):
+        if not place.path.file:
+            raise _damaged(place)
         rows = [_row(shown, os.path.basename(shown), os.stat(at), False)]
     elif place.path.file:
         raise UserError("PATH_NOT_FOUND", f"Path does not exist: {command.path}.", span=command.span)
@@ -150,11 +155,24 @@ def _place(operation: str, path: str, env: Environment, span: Span) -> _Place:
     env.tables.schema_of((found.catalog, found.schema), span)
     try:
         folder = catalog.volume_folder(found.schema, found.volume)
-    except UserError as error:
-        raise error.at(span) from None
+    except UserError as error:  # it tells where the folder is
+        raise not_allowed(f"The path {path}").at(span) from error
     if folder is None:
         raise volumes.no_volume(found).at(span)
     return _Place(found, catalog, folder, next(root for root in env.tables.paths.roots if is_under(folder, root)))
+
+
+def _is_below_a_file(at: str, folder: str) -> bool:
+    """Whether something that is no folder stands on the way to a place in the folder of a volume."""
+    above = os.path.dirname(at)
+    while len(above) > len(folder) and not os.path.lexists(above):
+        above = os.path.dirname(above)
+    return len(above) > len(folder) and not os.path.isdir(above)
+
+
+def _damaged(place: _Place) -> ServerError:
+    text = f"There is no folder in the place of that of the volume {place.path.volume}."
+    return ServerError("CATALOG_FILE_CORRUPT", text)
 
 
 def _no_path(operation: str, path: str, span: Span) -> UserError:
