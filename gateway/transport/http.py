@@ -389,6 +389,8 @@ class HttpApp:
         headers = headers_of(scope)
         origin = self._origin(scope, headers)
         if scope["path"] in oidc.PAGES:
+            if not origin:  # clients would take what begins with no name for another server's
+                raise RefusalError(400, "MALFORMED_REQUEST", "The Host header names no host.", close=True)
             return 200, oidc.PAGES[scope["path"]](origin)
         if scope["method"] != "POST":
             raise RefusalError(405, "METHOD_NOT_ALLOWED", "Tokens are given for POST only.", (b"allow", b"POST"))

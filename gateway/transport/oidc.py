@@ -86,6 +86,10 @@ def grant(tokens: IssuedTokens, headers: Mapping[str, str], form: bytes, origin:
 def _basic(headers: Mapping[str, str], fields: Mapping[str, str]) -> str:
     """Client id and secret as HTTP Basic of a token's holder; in a header, OAuth has both encoded like fields of a form."""
     if scheme_of(headers) == "basic":
+        if "client_secret" in fields:  # RFC 6749, 2.3
+            raise GrantError(
+                400, "invalid_request", "The client's secret comes in a header or in the form, not in both."
+            )
         user, secret = map(unquote_plus, basic_credentials(headers["authorization"]) or ("", ""))
     else:
         user, secret = fields.get("client_id", ""), fields.get("client_secret", "")

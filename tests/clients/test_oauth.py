@@ -129,6 +129,22 @@ def test_large_forms_are_not_read(guarded: Server) -> None:
     assert ask(guarded.url + "/oidc/v1/token")[0] == 405
 
 
+def test_a_secret_comes_once(guarded: Server) -> None:
+    """Whose token was wanted nobody has said where two are named."""
+    basic = {"Authorization": f"Basic {base64.b64encode(b'robot:dapi-secret').decode()}"}
+    form = {**GRANT, "client_id": "other", "client_secret": "dapi-secret"}
+    status, found = ask(guarded.url + "/oidc/v1/token", form, **basic)
+    assert (status, found["error"]) == (400, "invalid_request")
+    assert ask(guarded.url + "/oidc/v1/token", {**GRANT, "client_id": "robot"}, **basic)[0] == 200
+
+
+@pytest.mark.parametrize("host", ["", "a b", "x@y", "localhost:0", "localhost/../"])
+def test_who_names_no_host_is_told_of_no_endpoints(guarded: Server, host: str) -> None:
+    for path in ("/oidc/.well-known/oauth-authorization-server", "/.well-known/databricks-config"):
+        told = send(guarded, f"GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())
+        assert told.startswith(b"HTTP/1.1 400"), told
+
+
 def test_a_field_counts_once(guarded: Server) -> None:
     form = urllib.parse.urlencode({**GRANT, "client_id": "robot", "client_secret": "dapi-secret"}) + "&client_id=other"
     head = f"POST /oidc/v1/token HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {len(form)}\r\n\r\n"
