@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
 
+from gateway.rest.fields import is_text
+
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
 METHOD_NOT_FOUND = -32601
@@ -62,7 +64,7 @@ def message_of(found: Any) -> Message:
     if found.get("jsonrpc") != "2.0":
         raise invalid_request('A message has "jsonrpc": "2.0".')
     if "id" in found and not _is_id(found["id"]):
-        raise invalid_request(f"An id is a string of at most {_LONGEST_ID} characters or an integer of 64 bits.")
+        raise invalid_request(f"An id is a text of at most {_LONGEST_ID} characters or an integer of 64 bits.")
     if "method" not in found and ("result" in found or "error" in found):
         return Message("")  # nobody asks clients anything
     method, params = found.get("method"), found.get("params", {})
@@ -75,7 +77,7 @@ def message_of(found: Any) -> Message:
 
 def _is_id(value: Any) -> bool:
     if isinstance(value, str):
-        return len(value) <= _LONGEST_ID
+        return len(value) <= _LONGEST_ID and is_text(value)
     return isinstance(value, int) and not isinstance(value, bool) and -_LARGEST_ID <= value < _LARGEST_ID
 
 

@@ -155,12 +155,13 @@ def _check_size(body: bytes) -> None:
 def _text(name: str, value: Any) -> str:
     if not isinstance(value, str):
         raise invalid(f"{name} is not a string")
-    if not _is_text(value):
+    if not is_text(value):
         raise invalid(f"{name} holds half a character (a lone surrogate)")
     return value
 
 
-def _is_text(value: str) -> bool:
+def is_text(value: str) -> bool:
+    """Whether a text holds no half of a character."""
     if value.isascii():
         return True
     try:

@@ -169,6 +169,7 @@ REQUEST = {"jsonrpc": "2.0", "id": 7, "method": "ping"}
         (REQUEST | {"id": 1.5}, -32600),
         (REQUEST | {"id": {}}, -32600),
         (REQUEST | {"id": "x" * 257}, -32600),
+        (b'{"jsonrpc": "2.0", "id": "\\ud800", "method": "ping"}', -32600),
         (REQUEST | {"id": 1 << 63}, -32600),
         (REQUEST | {"method": 5}, -32600),
         (REQUEST | {"params": []}, -32600),
