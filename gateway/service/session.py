@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Generic, TypeVar
 
 from gateway.engine.base import Definition, SessionChange, SessionState, TempView, changed
-from gateway.errors import ProtocolError
+from gateway.errors import ProtocolError, UserError
 from gateway.service import holdings
 from gateway.service.api import Handle, Principal, SessionInfo
 
@@ -140,15 +140,19 @@ class Session:
 
 
 def normalise_all(settings: Mapping[str, str], normalise: Normalise) -> tuple[dict[str, str], list[str]]:
-    """Canonical settings, and the keys that are not known (clients send many). Raises UserError for a bad value."""
+    """Canonical settings, and the keys that are not known (clients send many).
+
+    Raises UserError for a bad value, and for two of one setting: which of its spellings came last, nobody has said.
+    """
     known: dict[str, str] = {}
     unknown = []
     for key, value in settings.items():
         pair = normalise(key, value)
         if pair is None:
             unknown.append(key)
-        else:
-            known[pair[0]] = pair[1]
+        elif known.setdefault(*pair) != pair[1]:
+            text = f"The setting {pair[0]} is given two values."
+            raise UserError("INVALID_PARAMETER_VALUE", text)
     return known, unknown
 
 

@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from gateway.engine.base import SessionChange, TempView
-from gateway.errors import ProtocolError, ServerError
+from gateway.errors import ProtocolError, ServerError, UserError
 from gateway.service.api import Handle, Principal
 from gateway.service.session import HandleTable, Session, new_handle, normalise_all, text_of
 
@@ -96,6 +96,10 @@ def test_settings_get_their_canonical_keys_and_unknown_ones_are_told() -> None:
         return None if key.startswith("x") else (key.lower(), value)
 
     assert normalise_all({"A": "1", "x.y": "2"}, normalise) == ({"a": "1"}, ["x.y"])
+    assert normalise_all({"A": "1", "a": "1"}, normalise) == ({"a": "1"}, [])
+    with pytest.raises(UserError) as caught:
+        normalise_all({"A": "1", "a": "2"}, normalise)
+    assert caught.value.condition == "INVALID_PARAMETER_VALUE"
 
 
 def test_an_idle_session_is_small() -> None:
