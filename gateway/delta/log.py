@@ -227,8 +227,9 @@ def _signs(path: str) -> _Signs:
 def _signs_of(path: str, _: tuple[int, ...]) -> _Signs:
     with open(path, "rb") as file:
         data = file.read()
-    vectors = b'"deletionVector"' in data or (b"\\u" in data and bool(_ODD_KEY.search(data)))
-    if b'"remove"' not in data:
+    escaped = b"\\u" in data and bool(_ODD_KEY.search(data))  # any key may be that of which nothing is found
+    vectors = escaped or b'"deletionVector"' in data
+    if not escaped and b'"remove"' not in data:
         return _Signs(_looks_odd(data), vectors)
     told = list(_told(data))
     added, removed = ({file for action in told for file in _files_of(action, kind)} for kind in ("add", "remove"))
@@ -254,7 +255,7 @@ def _files_of(action: dict[str, Any], kind: str) -> Iterator[tuple[str, str]]:
 
 def _looks_odd(data: bytes) -> bool:
     """Whether there may be a count that is no whole number: nearly all commits are told by this alone."""
-    if _ODD_RECORDS.search(data):
+    if _ODD_RECORDS.search(data) or b"\\u" in data:  # statistics are a text in which a quote, too, may be written so
         return True
     at = data.find(_NULLS)
     while at >= 0:
@@ -264,7 +265,9 @@ def _looks_odd(data: bytes) -> bool:
             if depth <= 0:
                 end = brace.end()
                 break
-        if _ODD_DIGIT.search(data, at, end):
+        told = data[at:end]
+        # It ends at a brace in a column's name where quotes do not add up; a quote in a name is behind several backslashes.
+        if _ODD_DIGIT.search(told) or told.count(b'"') % 2 == 0 or b"\\\\" in told:
             return True
         at = data.find(_NULLS, end)
     return False

@@ -142,7 +142,9 @@ def test_absurd_statistics(client: Client, table: Path, statistics: str) -> None
     [
         '{"numRecords":1.5}', '{"numRecords":"1.5"}', '{"numRecords":99.99,"nullCount":{"id":0}}', '{"numRecords":15e-1}',
         '{"numRecords":100,"nullCount":{"s":0,"id":0.5}}', '{"numRecords":100,"nullCount":{"x":{"y":0},"id":"1.5"}}',
-        '{"nullCount":{"id":1.5e0},"numRecords" : 100}',
+        '{"nullCount":{"id":1.5e0},"numRecords" : 100}', '{"numRecord\\u0073":1.5}',
+        '{"numRecords":100,"nullCount":{"}":0,"id":1.5}}', '{"numRecords":100,"nullCount":{"\\"},\\"":0,"id":1.5}}',
+        '{"numRecords":100,"nullCount":{"{":0,"}":0,"}":0,"id":1.5}}', '{"numRecords":100,"nullCoun\\u0074":{"id":1.5}}',
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("later", [False, True])
@@ -156,6 +158,18 @@ def test_counts_of_rows_that_are_no_whole_numbers_are_told(
     edit(table, changed("add", stats=statistics), int(later))
     for text in ("SELECT count(*) AS n FROM bombs", "SELECT id FROM bombs WHERE id IS NULL", "DELETE FROM bombs"):
         assert "in fractions" in str(told(client, text))
+
+
+@pytest.mark.parametrize("name", ["numRecords", "nullCount"])
+def test_counts_behind_escaped_quotes_are_told(client: Client, table: Path, name: str) -> None:
+    """JSON takes a quote that is written as its number for one."""
+    value = "1.5" if name == "numRecords" else '{"id":1.5}'
+    edit(table, changed("add", stats=f'{{"{name}":{value}}}'))
+    log = table / "_delta_log" / f"{0:020d}.json"
+    text = log.read_text()
+    assert f'\\"{name}\\"' in text
+    log.write_text(text.replace(f'\\"{name}\\"', f"\\u0022{name[:-1]}\\u00{ord(name[-1]):x}\\u0022"))
+    assert "in fractions" in str(told(client, "SELECT count(*) AS n FROM bombs"))
 
 
 @pytest.mark.parametrize(

@@ -172,18 +172,23 @@ def test_a_file_has_one_spelling(client: Client, log: Path, kind: str, spelt: st
     add = next(a["add"] for a in actions if "add" in a)
     path = "%70" + add["path"][1:] if "%" in spelt else spelt.format(add["path"])
     more = {"add": {**add, "path": path}, "remove": {"path": path, "dataChange": True, "deletionTimestamp": 1}}
-    log.with_name(f"{1:020d}.json").write_text(json.dumps({kind: more[kind]}) + "\n")
-    for text in QUESTIONS:
-        assert "DELTA_LOG_CORRUPT" in str(outcome(client, text))
+    commit = log.with_name(f"{1:020d}.json")
+    for name in (kind, f"{kind[:-1]}\\u00{ord(kind[-1]):x}"):
+        commit.write_text(json.dumps({kind: more[kind]}).replace(f'"{kind}"', f'"{name}"', 1) + "\n")
+        for text in QUESTIONS:
+            assert "DELTA_LOG_CORRUPT" in str(outcome(client, text))
 
 
+@pytest.mark.parametrize("name", ["remove", "remov\\u0065", "\\u0072emove"])
 @pytest.mark.parametrize("last", ["add", "remove"])
-def test_a_commit_does_not_add_and_remove_a_file(client: Client, log: Path, last: str) -> None:
+def test_a_commit_does_not_add_and_remove_a_file(client: Client, log: Path, last: str, name: str) -> None:
     """The protocol forbids it: the last one counts for Spark, the add for others."""
     add = next(a["add"] for line in log.read_text().splitlines() if "add" in (a := json.loads(line)))
     actions = [{"remove": {"path": add["path"], "dataChange": True, "deletionTimestamp": 1}}, {"add": add}]
     log.with_name(f"{1:020d}.json").write_text(
-        "".join(json.dumps(a) + "\n" for a in (actions if last == "add" else actions[::-1]))
+        "".join(json.dumps(a) + "\n" for a in (actions if last == "add" else actions[::-1])).replace(
+            '"remove"', f'"{name}"'
+        )
     )
     for text in QUESTIONS:
         assert "DELTA_LOG_CORRUPT" in str(outcome(client, text))
