@@ -21,6 +21,7 @@ LOG = "_delta_log"
 HINT = "_last_checkpoint"
 _MOST_OF_COMMIT, _MOST_OF_OTHERS = 512 << 20, 64 << 20  # bytes: two million files, which take five times as much memory
 DIGITS = 20
+_LONG = 18  # digits that every number of 64 bits may have
 _FEW = 1000  # commits, of which each is asked for: fewer calls than for a list of a long log
 IN_COMMIT = "delta.enableInCommitTimestamps"
 IN_COMMIT_SINCE = "delta.inCommitTimestampEnablement"
@@ -119,6 +120,13 @@ def actions(root: str, version: int) -> list[dict[str, Any]]:
     if not all(isinstance(action, dict) for action in found):
         raise _damaged(path)
     return found
+
+
+def counted(info: object, name: str) -> int:
+    """What a ``commitInfo`` says that its statement has counted; 0 where that is no number: writers may say anything."""
+    metrics = info.get("operationMetrics") if isinstance(info, dict) else None
+    value = str(metrics.get(name)) if isinstance(metrics, dict) else ""
+    return int(value) if value.isascii() and value.isdecimal() and len(value) <= _LONG else 0
 
 
 def read_json(text: str) -> Any:

@@ -104,16 +104,17 @@ def written(folder: Path, before: int | None, after: int) -> Written:
         for action in log.actions(str(folder), number):
             if "commitInfo" in action:
                 rows += _rows(action["commitInfo"])
-            removed = removed or bool(action.get("remove", {}).get("dataChange"))
+            gone = action.get("remove")
+            removed = removed or (isinstance(gone, dict) and bool(gone.get("dataChange")))
     return Written(rows, removed)
 
 
-def _rows(info: dict[str, Any]) -> int:
-    metrics = info.get("operationMetrics") or {}
-    if info.get("operation") == "MERGE":  # its numOutputRows counts rows that were only copied
-        names = ("numTargetRowsInserted", "numTargetRowsUpdated")
-        return sum(int(metrics.get(name, 0)) for name in names)
-    return int(metrics.get("numOutputRows", 0))
+def _rows(info: Any) -> int:
+    if (
+        isinstance(info, dict) and info.get("operation") == "MERGE"
+    ):  # its numOutputRows counts rows that were only copied
+        return sum(log.counted(info, name) for name in ("numTargetRowsInserted", "numTargetRowsUpdated"))
+    return log.counted(info, "numOutputRows")
 
 
 def _location(session: Any, schema: str) -> Path:

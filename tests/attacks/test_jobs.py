@@ -20,11 +20,13 @@ from gateway.errors import ConfigError, GatewayError, ServerError, UserError
 from gateway.pipelines import lock, run
 from gateway.pipelines.history import History, Run, TableRun
 from gateway.pipelines.jobs import generate, ingest, ledger, maintain
+from gateway.pipelines.jobs.marks import marks
 from gateway.pipelines.jobs.names import registered
 from gateway.pipelines.jobs.places import Place, locate
 from gateway.pipelines.jobs.sources import find
 from gateway.pipelines.starter import write as write_starter
-from gateway.pipelines.warehouse import Warehouse
+from gateway.pipelines.warehouse import Warehouse, Written, written
+from gateway.runner.spark.writes import inserted_rows
 from gateway.sqltypes import BIGINT, StructField, struct
 from tests.attacks.attacker import add_action, contents, log_action, put_instead
 
@@ -219,6 +221,50 @@ def test_plans_have_the_forms_of_plans(warehouse: Path, name: str) -> None:
     with pytest.raises(ServerError) as caught:
         ledger.read_plans(folder)
     assert caught.value.condition == "CATALOG_FILE_CORRUPT"
+
+
+OF_FILES = {**PLANNED, "schema": SCHEMA, "files": [["/x", 1, 1]]}
+OF_WHOLE = {"batch": 0, "replaces": True, "source": "s", "table": "t", "cursors": []}
+MARKED = {"source": "s", "table": "t", "column": "c", "type": "INT", "low": None, "high": "1"}
+OF_ROWS = {**MARKED, "batch": 0, "schema": SCHEMA, "good": 1, "bad": 0}
+WHOLE_END = {"finished": True, "loaded": 1, "marks": []}
+
+
+@pytest.mark.parametrize("plan", [OF_FILES, OF_WHOLE, OF_ROWS], ids=["files", "whole", "rows"])
+def test_plans_have_all_that_is_of_their_kind(warehouse: Path, plan: dict[str, Any]) -> None:
+    folder = ledger.ledger_folder(warehouse, locate(warehouse, "s.t"))
+    folder.mkdir(parents=True)
+    path, end = folder / "0000000000.plan.json", folder / "0000000000.done.json"
+
+    def read(of: dict[str, Any], done: dict[str, Any]) -> str:
+        path.write_text(json.dumps(of))
+        end.write_text(json.dumps(done))
+        try:
+            found = ledger.read_plans(folder)
+        except ServerError as error:
+            return error.condition
+        marks(found)
+        return ""
+
+    assert [read(plan, done) for done in ({}, {"abandoned": True}, WHOLE_END)] == ["", "", ""]
+    for key in plan.keys() - {"replaces"}:
+        assert read({k: v for k, v in plan.items() if k != key}, {}) == "CATALOG_FILE_CORRUPT", key
+    for key in ("loaded", "marks") if plan is OF_WHOLE else ("loaded",):
+        assert read(plan, {k: v for k, v in WHOLE_END.items() if k != key}) == "CATALOG_FILE_CORRUPT", key
+
+
+COUNTS: tuple[Any, ...] = ("x", "9" * 400, None, [], -1)
+
+
+@pytest.mark.parametrize("info", [{"operationMetrics": {"numOutputRows": odd}} for odd in COUNTS] + [[], "x", None])
+def test_numbers_that_a_log_says_of_itself_are_none(warehouse: Path, info: Any) -> None:
+    """What has counted the rows of a batch may be anything; that the batch is there holds."""
+    folder = table(warehouse / "s" / "t")
+    actions = [{"commitInfo": info}, {"txn": {"appId": "app", "version": 3}}, {"txn": []}, {"remove": []}]
+    (folder / "_delta_log" / f"{2:020d}.json").write_text("".join(json.dumps(a) + "\n" for a in actions))
+    assert ledger.committed(locate(warehouse, "s.t"), "app", 3) == ledger.Commit(2, 0)
+    assert written(folder, 1, 2) == Written(0, False)
+    assert inserted_rows(str(folder), "id") == 0
 
 
 def test_a_plan_loads_files_of_the_sources_alone(warehouse: Path, private: Path, tmp_path: Path) -> None:

@@ -454,7 +454,7 @@ def test_tables_are_looked_after(run: Run, spark: Any, tmp_path: Path) -> None:
     code, _, err = run("maintain", "vacuum", "s.t")
     assert code == 2 and "interval 30 days" in err
     plan = tmp_path / "wh/.ingest/s/t/0000000000.plan.json"
-    write(plan, '{"batch": 0}')
+    write(plan, '{"batch": 0, "replaces": true, "source": "s", "table": "t", "cursors": []}')
     code, _, err = run("maintain", "vacuum", "s.t", "--force")
     assert code == 2 and "was interrupted" in err
     plan.unlink()

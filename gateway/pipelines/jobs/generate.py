@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from gateway.delta.log import counted
 from gateway.delta.write import STAGING
 from gateway.errors import ConfigError
 from gateway.pipelines.jobs.all_types import all_types_frame
@@ -86,5 +87,5 @@ def _save(spark: Any, frame: Any, place: Place) -> tuple[str, int, int, int, int
             shutil.rmtree(draft, ignore_errors=True)
     last = spark.sql(f"DESCRIBE HISTORY {place.sql} LIMIT 1").collect()[0]
     detail = spark.sql(f"DESCRIBE DETAIL {place.sql}").collect()[0]
-    rows = int(last["operationMetrics"]["numOutputRows"])
+    rows = counted({"operationMetrics": last["operationMetrics"]}, "numOutputRows")
     return place.name, int(last["version"]), rows, int(detail["numFiles"]), int(detail["sizeInBytes"])

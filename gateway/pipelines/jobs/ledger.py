@@ -121,7 +121,7 @@ def _plans(folder: Path, held: int) -> list[dict[str, Any]]:
     for name in sorted(n for n in os.listdir(held) if n.endswith(".plan.json") and n[0] != "."):
         plan = checked(_read(name, folder, held), f"{folder}/{name}")
         end = name.replace(".plan.", ".done.")
-        found.append({**plan, "done": checked_end(_read(end, folder, held), f"{folder}/{end}") or None})
+        found.append({**plan, "done": checked_end(_read(end, folder, held), f"{folder}/{end}", plan) or None})
         if name != _name(plan.get("batch", -1)):
             raise damaged(f"{folder}/{name}", "it is of another batch")
     return found
@@ -204,10 +204,10 @@ def committed(place: Place, application: str, batch: int) -> Commit | None:
     for version in reversed(log.commit_versions(root)):
         actions = log.actions(root, version)
         if any(_is_batch(a.get("txn"), application, batch) for a in actions):
-            metrics = next((a["commitInfo"].get("operationMetrics") or {} for a in actions if "commitInfo" in a), {})
-            return Commit(version, int(metrics.get("numOutputRows", 0)))
+            info = next((a["commitInfo"] for a in actions if "commitInfo" in a), None)
+            return Commit(version, log.counted(info, "numOutputRows"))
     return None
 
 
-def _is_batch(txn: dict[str, Any] | None, application: str, batch: int) -> bool:
-    return txn is not None and txn.get("appId") == application and txn.get("version") == batch
+def _is_batch(txn: Any, application: str, batch: int) -> bool:
+    return isinstance(txn, dict) and txn.get("appId") == application and txn.get("version") == batch

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 from gateway.errors import ServerError
@@ -16,13 +17,23 @@ _TYPE = re.compile(r"[A-Za-z_]{1,20}(\(\d{1,2}(,\s*\d{1,2})?\))?")
 
 
 def checked(plan: Mapping[str, Any], path: str) -> dict[str, Any]:
-    """A plan whose values are of the forms that plans have. Raises ServerError CATALOG_FILE_CORRUPT."""
+    """A plan whose values are of the forms that plans have, with all of its kind. Raises ServerError CATALOG_FILE_CORRUPT."""
+    of_files = "replaces" not in plan and "source" not in plan
+    _check_whole(plan, _OF_FILES if of_files else _OF_WHOLE if plan.get("replaces") else _OF_ROWS, path)
     return _checked(plan, _FORMS, path)
 
 
-def checked_end(done: Mapping[str, Any], path: str) -> dict[str, Any]:
-    """The same of what was noted when a batch was in its tables, or given up."""
+def checked_end(done: Mapping[str, Any], path: str, plan: Mapping[str, Any]) -> dict[str, Any]:
+    """The same of what was noted when the batch of a plan was in its tables, or given up; {} if nothing was."""
+    if done and not done.get("abandoned"):
+        _check_whole(done, {"loaded", "marks"} if plan.get("replaces") else {"loaded"}, path)
     return _checked(done, _ENDS, path)
+
+
+def _check_whole(found: Mapping[str, Any], wanted: AbstractSet[str], path: str) -> None:
+    missing = sorted(wanted - found.keys())
+    if missing:
+        raise damaged(path, f"it lacks {missing[0]!r}")
 
 
 def damaged(path: str, why: str) -> ServerError:
@@ -118,6 +129,10 @@ _FORMS: dict[str, Callable[[Any], bool]] = {
     "low": _is_text_or_none,
     "high": _is_text_or_none,
 }
+# What the kinds of plans have: of files, of all rows of a database's table, of those above a mark.
+_OF_FILES = {"batch", "files", "format", "options", "schema", "conflicts", "good", "bad"}
+_OF_WHOLE = {"batch", "source", "table", "cursors"}
+_OF_ROWS = {"batch", "source", "table", "column", "type", "low", "high", "schema", "good", "bad"}
 _ENDS: dict[str, Callable[[Any], bool]] = {
     "finished": _is_flag,
     "abandoned": _is_flag,

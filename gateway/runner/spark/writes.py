@@ -54,8 +54,9 @@ def inserted_rows(folder: str, statement_id: str) -> int:
     """Rows that the statement's commit says it wrote; it is among the newest, maybe with a compaction by the same statement."""
     for version in reversed(log.commit_versions(folder)[-_NEWEST_COMMITS:]):
         for action in log.actions(folder, version):
-            info = action.get("commitInfo", {})
-            metrics = info.get("operationMetrics", {})
-            if info.get("userMetadata") == statement_id and "numOutputRows" in metrics:
-                return int(metrics["numOutputRows"])
+            info = action.get("commitInfo")
+            if isinstance(info, dict) and info.get("userMetadata") == statement_id:
+                rows = log.counted(info, "numOutputRows")
+                if rows:
+                    return rows
     return 0

@@ -100,17 +100,21 @@ def test_names_of_tables(tmp_path: Path) -> None:
             check()
 
 
+EMPTY = {"type": "struct", "fields": []}
+
+
 def test_a_ledger_keeps_plans_until_they_are_done(tmp_path: Path) -> None:
     folder = tmp_path / "ledger"
     with opened(folder) as ledger:
-        first = ledger.plan(0, {"files": [["/a", 1, 2]]})
+        of_files = {"format": "csv", "options": {}, "schema": EMPTY, "conflicts": "refuse", "good": 0, "bad": 0}
+        first = ledger.plan(0, {**of_files, "files": [["/a", 1, 2]]})
         assert first["done"] is None
         with pytest.raises(ServerError, match="planned already"):
             ledger.plan(0, {})
         with pytest.raises(ServerError, match="Another process"), opened(folder):
             pass
         ledger.finish(0, {"loaded": 3})
-        ledger.plan(1, {"files": []})
+        ledger.plan(1, {**of_files, "files": []})
         application = ledger.application
     with opened(folder) as ledger:
         assert [p["done"] for p in ledger.plans()] == [{"loaded": 3, "finished": True}, None]
