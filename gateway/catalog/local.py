@@ -74,11 +74,17 @@ class LocalCatalog:
     # ---- reading
 
     def schemas(self) -> list[str]:
-        """Names of all schemas, sorted; `default` is always there."""
+        """Names of all schemas that can be listed, sorted; `default` is always there."""
         names = set(self._folders(self.root))
         if not self.read_only and not any(n.lower() == DEFAULT_SCHEMA for n in names):
             names.add(DEFAULT_SCHEMA)
-        return sorted(n for n in names if not has_log(os.path.join(self.root, n)))
+        return sorted(n for n in names if not has_log(os.path.join(self.root, n)) and self._can_be_listed(n))
+
+    def _can_be_listed(self, schema: str) -> bool:
+        closed = objects.closed(os.path.join(self.root, schema))
+        if closed is not None:
+            self._warn(f"The folder {closed} cannot be listed: permission denied.")
+        return closed is None
 
     def tables(self, schema: str) -> list[str]:
         """Names of the Delta tables of a schema, sorted; empty if there is no such schema."""

@@ -200,6 +200,14 @@ KINDS: dict[type, str] = {
 OF_TABLES = (StoredKeys, StoredStatistics)
 
 
+def closed(folder: str) -> str | None:
+    """The folder of a schema, or of its objects, that this process may not list: told when the schema is named."""
+    for path in (folder, os.path.join(folder, FOLDER)):
+        if not os.access(path, os.R_OK | os.X_OK) and os.path.lexists(path) and not os.path.islink(path):
+            return path
+    return None
+
+
 def names(folder: str, kind: type) -> list[str]:
     """Lower-case names of a schema's objects of a kind."""
     ending = f".{KINDS[kind]}.json"

@@ -12,6 +12,7 @@ import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import datafusion
 import pyarrow as pa
@@ -347,6 +348,32 @@ def test_folders_that_cannot_be_listed_keep_no_catalog_from_opening(
 
     monkeypatch.setattr(os, "scandir", refusing)
     assert LocalCatalog("main", catalog.root).schemas() == ["Sales", "default"]
+
+
+@pytest.mark.parametrize("closed", ["Sales", "Sales/_objects"])
+def test_a_schema_that_nobody_may_list_hides_no_others(
+    catalog: LocalCatalog, monkeypatch: pytest.MonkeyPatch, closed: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is told where it is named; lists over all schemas go on without it."""
+    folder = os.path.join(catalog.root, closed)
+    os.makedirs(folder, exist_ok=True)
+    scandir, listdir, access = os.scandir, os.listdir, os.access
+
+    def refusing(ask: Any) -> Any:
+        def asked(path: Any, *more: Any) -> Any:
+            if path == folder:
+                raise PermissionError(13, "Permission denied", path)
+            return ask(path, *more)
+
+        return asked
+
+    monkeypatch.setattr(os, "access", lambda path, mode: path != folder and access(path, mode))
+    monkeypatch.setattr(os, "scandir", refusing(scandir))
+    monkeypatch.setattr(os, "listdir", refusing(listdir))
+    assert catalog.schemas() == ["default"]
+    assert f"{folder} cannot be listed" in caplog.text
+    with pytest.raises(PermissionError):
+        catalog.tables("Sales")
 
 
 def test_nothing_elsewhere_is_swept_through_a_link_put_there_meanwhile(catalog: LocalCatalog, tmp_path: Path) -> None:
