@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import json
 import re
+import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -58,6 +59,7 @@ BODY_LIMIT = 32 * 1024 * 1024
 THREADS = 512
 FILES_AT_ONCE = 8  # behind links, each with its rows in memory while it is made
 _FORM_SECONDS = 20.0
+_PAUSE_SECONDS = 0.05
 _THRIFT = b"application/x-thrift"
 _JSON = b"application/json"
 _API = "/api/2.0/"
@@ -203,6 +205,7 @@ class HttpApp:
         self._undelivered = undelivered
         self._authenticator = authenticator
         self._probes = probes
+        self._metrics = _Shared(probes.metrics)
         self._beside = beside or Beside()
         self._public_url = public_url
         self._limits = limits
@@ -480,26 +483,46 @@ class HttpApp:
         if scope["method"] not in ("GET", "HEAD"):
             raise RefusalError(405, "METHOD_NOT_ALLOWED", "Only GET is served here.", (b"allow", b"GET, HEAD"))
         self._check_name(headers_of(scope))
-        status, kind, body = page(self)
+        status, kind, body = await page(self)
         return status, kind, (), body
 
-    def healthz(self) -> tuple[int, bytes, bytes]:
+    async def healthz(self) -> tuple[int, bytes, bytes]:
         """The process answers: status, content type, body."""
         return 200, _JSON, b'{"status": "ok"}'
 
-    def readyz(self) -> tuple[int, bytes, bytes]:
+    async def readyz(self) -> tuple[int, bytes, bytes]:
         """Requests are welcome: 200, or 503 with the reason."""
         reason = self._probes.ready()
         if reason is None:
             return 200, _JSON, b'{"status": "ready"}'
         return 503, _JSON, json.dumps({"status": "not ready", "reason": reason}).encode()
 
-    def metrics(self) -> tuple[int, bytes, bytes]:
+    async def metrics(self) -> tuple[int, bytes, bytes]:
         """Prometheus' text format."""
-        return 200, METRICS_CONTENT_TYPE.encode(), self._probes.metrics()
+        return 200, METRICS_CONTENT_TYPE.encode(), await self._metrics.text()
 
 
-Page = Callable[[HttpApp], tuple[int, bytes, bytes]]
+class _Shared:
+    """A page that holds up the loop while it is made: it is made for all who wait for it, with a pause behind each time."""
+
+    def __init__(self, make: Callable[[], bytes]) -> None:
+        self._make = make
+        self._next: asyncio.Task[bytes] | None = None
+        self._made = -_PAUSE_SECONDS
+
+    async def text(self) -> bytes:
+        """The page as it is at some moment from now on."""
+        if self._next is None:
+            self._next = asyncio.create_task(self._soon())
+        return await asyncio.shield(self._next)  # it is for others, too
+
+    async def _soon(self) -> bytes:
+        await asyncio.sleep(self._made + _PAUSE_SECONDS - time.monotonic())
+        self._next, self._made = None, time.monotonic()
+        return self._make()
+
+
+Page = Callable[[HttpApp], Awaitable[tuple[int, bytes, bytes]]]
 _PAGES: dict[str, Page] = {
     "/healthz": HttpApp.healthz,
     "/readyz": HttpApp.readyz,

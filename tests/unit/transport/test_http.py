@@ -7,6 +7,7 @@ import json
 import socket
 import struct
 import threading
+import time
 from contextlib import ExitStack
 from hashlib import sha256
 
@@ -258,6 +259,31 @@ def test_slow_calls_do_not_block_the_loop() -> None:
             assert ask(server, b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")[0] == 200
             go_on.set()
             assert raw.answer()[0] == 200
+    finally:
+        server.stop(1.0)
+        app.close()
+
+
+def test_metrics_are_made_for_all_who_ask_at_once() -> None:
+    """They are everybody's, and each time holds up the loop; nobody is told what was made before they asked."""
+    made: list[float] = []
+
+    def metrics() -> bytes:
+        made.append(time.monotonic())
+        return b"%d" % len(made)
+
+    app = HttpApp(lambda body, identity, client, origin: b"", AllowAll(), Probes(lambda: None, metrics))
+    server = HttpServer(app, "127.0.0.1", 0)
+    server.start()
+    try:
+        with ExitStack() as stack:
+            raws = [stack.enter_context(Raw(server)) for _ in range(20)]
+            for _ in range(10):
+                before = len(made)
+                for raw in raws:
+                    raw.send(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+                assert all(int(raw.answer()[2]) > before for raw in raws)
+        assert len(made) <= 2 + (made[-1] - made[0]) / 0.05
     finally:
         server.stop(1.0)
         app.close()
