@@ -102,7 +102,8 @@ class LocalCatalog:
             if kept is not None or has_log(root):
                 found[name] = kept
         lower = {n.lower() for n in found}
-        external = (s.name.table for s in self._all(StoredLocation, schema) if has_log(s.location))
+        places = ((s.name.table, s.location) for s in self._all(StoredLocation, schema))
+        external = (n for n, at in places if objects.may_lie(real_path(at), self.places, self.root) and has_log(at))
         return found | {n: None for n in external if n.lower() not in lower}
 
     def other_tables(self, schema: str) -> list[str]:
@@ -479,8 +480,7 @@ class LocalCatalog:
 
     def check_location(self, folder: str) -> None:
         """Raise UserError PATH_NOT_ALLOWED unless an external table may lie in a folder (real)."""
-        below = any(is_under(folder, place) and folder != place for place in self.places)
-        if not below or is_under(folder, self.root) or is_under(self.root, folder):
+        if not objects.may_lie(folder, self.places, self.root):
             text = f"An external table cannot lie in {folder}: it has to be below a folder that --allow-path names."
             raise UserError("PATH_NOT_ALLOWED", text)
 

@@ -10,12 +10,12 @@ import contextlib
 import json
 import os
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, asdict, dataclass, field, fields, replace
 from typing import Any, TypeVar, get_type_hints
 
 from gateway.catalog.base import TableName
-from gateway.delta.containment import held_folder, is_text, opened, remove_tree
+from gateway.delta.containment import held_folder, is_text, is_under, opened, remove_tree
 from gateway.delta.log import read_json
 from gateway.delta.schema import CHAR_VARCHAR, holds_char, parse_schema, struct_of
 from gateway.errors import GatewayError, ResourceError, ServerError, UnsupportedError, full_disk_told
@@ -198,6 +198,12 @@ KINDS: dict[type, str] = {
 }
 #: What is nothing without a table of its name.
 OF_TABLES = (StoredKeys, StoredStatistics)
+
+
+def may_lie(folder: str, places: Iterable[str], root: str) -> bool:
+    """Whether an external table may lie in a folder: below one of `places`, apart from the tables of the catalog at `root`."""
+    below = any(is_under(folder, place) and folder != place for place in places)
+    return below and not is_under(folder, root) and not is_under(root, folder)
 
 
 def closed(folder: str) -> str | None:

@@ -206,3 +206,16 @@ def test_a_folder_in_the_place_of_an_object_goes_with_what_it_belongs_to(client:
     answer(client, "CREATE TABLE objects.t (id INT)")
     answer(client, "ANALYZE TABLE objects.t COMPUTE STATISTICS")
     answer(client, "DROP TABLE objects.t")
+
+
+def test_a_location_elsewhere_tells_nothing_of_what_is_there(client: Client, server: Server, schema: Path) -> None:
+    """Neither that there is a table: by its name one would ask for files of the whole machine."""
+    outside = server.warehouse.parent / "elsewhere" / "t"
+    (outside / "_delta_log").mkdir(parents=True)
+    (outside / "_delta_log" / f"{0:020d}.json").write_text("{}")
+    allowed = server.warehouse.parent / "files"
+    for location in (outside, f"{allowed}/../elsewhere/t", outside.parent / "none", schema.parent / "default"):
+        put(schema, "location", json.dumps({"format_version": 1, "name": "bad", "location": str(location)}))
+        assert [r["tableName"] for r in answer(client, "SHOW TABLES IN objects")] == ["good"], location
+        assert "DELTA" not in str(outcome(client, "SELECT * FROM objects.bad")), location
+    shutil.rmtree(outside.parent)
