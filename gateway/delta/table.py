@@ -245,8 +245,10 @@ class SnapshotCache:
                 watch = _watch(root, within)
                 table = _open(root, None, within)
                 snapshot = _snapshot(root, table, within)
-        except GatewayError:
+        except (GatewayError, *_STUMBLES) as error:
             entry.marker = ()
+            if isinstance(error, (ServerError, *_STUMBLES)) and not watch.unchanged():
+                raise moved(root) from error  # what is damaged may be half of one table and half of another
             raise
         if old is not None and old.table_id == snapshot.table_id:
             # Data files never change: what is known of one holds in every version.

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from gateway import sqltypes as t
-from gateway.delta import history, plan_message
+from gateway.delta import history, log_paths, plan_message
 from gateway.delta.commit import checkpoint
 from gateway.delta.files import open_files
 from gateway.delta.log import commit_path
@@ -117,6 +117,31 @@ def test_damaged_refresh_recovers(versions: str) -> None:
         open_snapshot(versions)
     bad.unlink()
     assert open_snapshot(versions).version == 3
+
+
+@pytest.mark.parametrize("opened", [False, True])
+@pytest.mark.parametrize("exchanged", [False, True])
+def test_damage_while_a_folder_is_exchanged_is_to_be_tried_again(
+    versions: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exchanged: bool, opened: bool
+) -> None:
+    """What is read then may be half of one table and half of another; of one that stays it is damage."""
+    within = (str(tmp_path),)
+    if opened:
+        assert open_snapshot(versions, within=within).version == 3
+    Path(commit_path(versions, 4)).write_text("{")
+    checked = log_paths.check_log
+
+    def meanwhile(*arguments: Any) -> None:
+        checked(*arguments)
+        if exchanged:
+            os.rename(versions, tmp_path / "aside")
+            os.rename(tmp_path / "aside", versions)
+
+    monkeypatch.setattr("gateway.delta.table.check_log", meanwhile)
+    with pytest.raises(ServerError) as caught:
+        open_snapshot(versions, within=within)
+    assert caught.value.retryable == exchanged
+    assert caught.value.condition == ("DELTA_FILE_NOT_FOUND" if exchanged else "DELTA_LOG_CORRUPT")
 
 
 def test_percent_in_a_path_is_refused(tmp_path: Path) -> None:
