@@ -229,7 +229,7 @@ def _check_chunk(chunk: Any, leaf: Leaf, rows: int, size: int) -> None:
     first = data if column.dictionary is None else min(data, column.dictionary)
     if first < 0 or length < 0 or max(data, column.dictionary or 0, first + length) > size:
         raise impossible(f"pages of {leaf.path} at {first}, {length} bytes long, in a file of {size}")
-    if values < rows or (values and not length):
+    if values < rows or (values and not length) or (values > rows and not leaf.repetitions):
         raise impossible(f"{values} values of {leaf.path} in {length} bytes for {rows} rows")
     for start, extent in _indexes(chunk, column):
         if start < 0 or extent < 0 or start + extent > size:

@@ -159,6 +159,23 @@ def test_a_footer_that_contradicts_itself_is_told(
         assert isinstance(told, RemoteError) and "[FAILED_READ_FILE]" in str(told) and path.name in str(told), told
 
 
+@pytest.mark.parametrize("rows", [0, 1, ROWS - 7])
+@pytest.mark.parametrize("reader", ["the engine's", "our own", "of a folder"])
+def test_groups_of_fewer_rows_than_they_have_values_are_told(
+    client: Client, server: Server, table: Path, reader: str, rows: int
+) -> None:
+    """Readers take the one number or the other: some would leave rows out, and number those behind them otherwise."""
+    (path,) = table.glob("*.parquet")
+    pq.write_table(pq.read_table(path), path, store_schema=False)
+    data = path.read_bytes()
+    told = compact.changed(compact.STRUCT, compact.footer(data), (GROUPS, 0, 3), rows)
+    path.write_bytes(compact.with_footer(data, compact.changed(compact.STRUCT, told, (3,), rows)))
+    relation = _read_by(reader, server, table, path)
+    for text in (f"SELECT sum(id) AS n, max(s) FROM {relation}", f"SELECT id FROM {relation} WHERE id = 49"):
+        found = outcome(client, text)
+        assert isinstance(found, RemoteError) and "[FAILED_READ_FILE]" in str(found) and path.name in str(found), found
+
+
 CHECKPOINTS: dict[str, tuple[compact.Path, int]] = {
     "a terabyte of pages": ((GROUPS, 0, CHUNKS, 3, FACTS, 7), 2**40),
     "pages behind the end": ((GROUPS, 0, CHUNKS, 3, FACTS, 9), 2**40),
