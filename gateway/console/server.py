@@ -100,8 +100,9 @@ class ConsoleServer:
             self._signed_in.close(cookies.sent(headers))
             forget = cookies.taken(headers.get("host", ""), secure=cookies.is_secure(headers, origin))
             return _told({}, (b"set-cookie", forget))
+        asked = Caller(Principal(caller), _CLIENT, origin)
         try:
-            part = self._results.part(Caller(Principal(caller), _CLIENT, origin), path.removeprefix(API), query)
+            part = self._results.part(asked, path.removeprefix(API), query) if method == "GET" else None
         except RestError as error:
             return _refused(error)
         except GatewayError as error:

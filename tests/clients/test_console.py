@@ -112,6 +112,7 @@ def test_files(ann: Asked) -> None:
         assert ann.call("GET", f"results/{odd}/{kind}")[0] in (200, 400), kind
     done = ann.run("CREATE TABLE main.default.of_console (a INT)")["statement_id"]
     assert ann.call("GET", f"results/{done}/csv")[0] == 404
+    assert {ann.call(method, f"{path}/csv")[0] for method in ("HEAD", "POST", "DELETE", "PUT")} == {404}
 
 
 def test_results_and_sessions_are_their_holders_own(ann: Asked, bob: Asked) -> None:
