@@ -154,7 +154,7 @@ def check_commits(root: str, last: int, first: int | None = None) -> None:
         if signs.undecided:
             text = f"The commit {commit_path(root, version)} both adds and removes the file {signs.undecided[:200]}."
             raise ServerError("DELTA_LOG_CORRUPT", text)
-        if signs.odd and any(_counts_fractions(action.get("add")) for action in actions(root, version)):
+        if signs.odd:
             path = commit_path(root, version)
             raise ServerError("DELTA_LOG_CORRUPT", f"The commit {path} counts rows of a data file in fractions.")
 
@@ -214,9 +214,9 @@ _ODD_KEY = re.compile(rb'"[^"]*\\u[^"]*"\s*:')
 
 
 class _Signs(NamedTuple):
-    """What the bytes of a commit may hold."""
+    """What the bytes of a commit hold, or may hold."""
 
-    odd: bool = False
+    odd: bool = False  # a count of rows in fractions
     vectors: bool = False
     undecided: str = ""  # a file that is added and removed
     removed: tuple[str, ...] = ()  # files that may be spelt in other ways
@@ -237,12 +237,14 @@ def _signs_of(path: str, _: tuple[int, ...]) -> _Signs:
         data = file.read()
     escaped = b"\\u" in data and bool(_ODD_KEY.search(data))  # any key may be that of which nothing is found
     vectors = escaped or b'"deletionVector"' in data
-    if not escaped and b'"remove"' not in data:
-        return _Signs(_looks_odd(data), vectors)
-    told = list(_told(data))
+    odd, removes = _looks_odd(data), escaped or b'"remove"' in data
+    told = list(_told(data)) if odd or removes else []
+    odd = odd and any(_counts_fractions(action.get("add")) for action in told)
+    if not removes:
+        return _Signs(odd, vectors)
     added, removed = ({file for action in told for file in _files_of(action, kind)} for kind in ("add", "remove"))
     undecided = next((path for path, _ in added & removed), "")
-    return _Signs(_looks_odd(data), vectors, undecided, tuple(path for path, _ in removed if not PLAIN.fullmatch(path)))
+    return _Signs(odd, vectors, undecided, tuple(path for path, _ in removed if not PLAIN.fullmatch(path)))
 
 
 def _told(data: bytes) -> Iterator[dict[str, Any]]:

@@ -110,11 +110,10 @@ def written(folder: Path, before: int | None, after: int) -> Written:
 
 
 def _rows(info: Any) -> int:
-    if (
-        isinstance(info, dict) and info.get("operation") == "MERGE"
-    ):  # its numOutputRows counts rows that were only copied
-        return sum(log.counted(info, name) for name in ("numTargetRowsInserted", "numTargetRowsUpdated"))
-    return log.counted(info, "numOutputRows")
+    merges = isinstance(info, dict) and info.get("operation") == "MERGE"
+    # Its numOutputRows counts rows that were only copied.
+    names = ("numTargetRowsInserted", "numTargetRowsUpdated") if merges else ("numOutputRows",)
+    return sum(log.counted(info, name) for name in names)
 
 
 def _location(session: Any, schema: str) -> Path:
