@@ -7,8 +7,7 @@ from dataclasses import replace
 
 from gateway.sql.lowering.blocks import Block, BlockWriter
 from gateway.sql.lowering.doubling import is_too_large, weight
-from gateway.sql.lowering.evaluation import certain
-from gateway.sql.lowering.expressions import is_key, is_told
+from gateway.sql.lowering.evaluation import certain, is_key, is_told
 from gateway.sql.lowering.in_subqueries import check_in_subqueries, correlated
 from gateway.sql.lowering.inputs import apart
 from gateway.sql.lowering.planned_rows import is_local

@@ -15,7 +15,7 @@ from typing import Any
 from gateway.sql.functions.fold import fold
 from gateway.sql.typed.catalogue import Context
 from gateway.sql.typed.keys import key
-from gateway.sql.typed.nodes import Agg, Call, Case, Cast, Col, Expr, Lambda, LambdaVar, Lit
+from gateway.sql.typed.nodes import Agg, Call, Case, Cast, Col, Expr, Lambda, LambdaVar, Lit, Udf
 from gateway.sql.typed.walk import children, has_columns, rebuilt
 from gateway.sqltypes import BINARY, BOOLEAN, DOUBLE, INT, VOID, ArrayType, DecimalType, is_fractional, is_nested
 
@@ -325,6 +325,16 @@ def is_strict(call: Call) -> bool:
 def is_null_by(call: Call, place: int) -> bool:
     """Whether a call is NULL by its operand at `place`, though no optimizer says so."""
     return call.fn in _THOROUGH or (call.fn == "concat_ws" and place == 0)
+
+
+def is_key(expr: Expr) -> bool:
+    """Whether the conjunct may be the key of a join: an equality of what both have columns."""
+    return isinstance(expr, Call) and expr.fn == "=" and all(map(has_columns, expr.args))
+
+
+def is_told(part: Expr) -> bool:
+    """Whether it raises an error of the statement's own words."""
+    return isinstance(part, Udf) and part.impl in ("raise_error", "assert_true")
 
 
 def null_by(expr: Expr) -> dict[int, Expr] | None:

@@ -29,10 +29,12 @@ from gateway.sql.lowering.evaluation import (
     as_planned,
     certain,
     filtered_first,
+    is_key,
     is_nothing,
     is_null_by,
     is_shallow,
     is_strict,
+    is_told,
     is_written_null,
     null_by,
     one_by_one,
@@ -367,8 +369,10 @@ class Lowering:
         order = operands(call, raising, self.row_by_row or not has_columns(call))
         last = max((k for k in range(1, len(order)) if order[k] in raising), default=0)
         guards: dict[int, Expr] = {}
-        for place in order[:last]:
-            known = self._known(call.args[place], args[place])
+        for i, place in enumerate(order[:last]):
+            # What fails does so also where only an operand behind it is NULL.
+            first = place in raising and any(args[k].nullable for k in order[i + 1 : last])
+            known = self._known(call.args[place], args[place], computed=first)
             if known is None:
                 return result
             guards |= {id(g.args[0]) if isinstance(g, Op) else id(g): g for g in known}
@@ -403,14 +407,15 @@ class Lowering:
                 result = udf("last", call.type, self._typed(args[place]), result, raises=True)
         return result
 
-    def _known(self, expr: Expr, lowered: Expr) -> list[Expr] | None:
-        """Conditions that hold where `expr` is not NULL; None where they would be too long, or another value each time."""
+    def _known(self, expr: Expr, lowered: Expr, computed: bool = False) -> list[Expr] | None:
+        """Conditions that hold where `expr` is not NULL, and fail where it does if it is to be `computed`; None where they
+        would be too long, or another value each time."""
         if isinstance(lowered, Lit):
             return [Lit(BOOLEAN, False, False)] if lowered.value is None else []
         columns = null_by(expr)
         parts = nodes(lowered)
         twice = len(parts) <= _GUARD and not any(isinstance(p, Subquery) or self._random(p) for p in parts)
-        if twice and (columns is None or (self.raises(lowered) and not is_shallow(expr))):
+        if twice and (columns is None or (self.raises(lowered) and (computed or not is_shallow(expr)))):
             return [not_null(lowered)]  # its own error comes first
         return None if columns is None else [not_null(c) for c in columns.values()]
 
@@ -580,13 +585,3 @@ def _is_unknown(e: Expr) -> bool:
 
 def _is_null(e: Expr) -> bool:
     return isinstance(e, Lit) and e.value is None
-
-
-def is_key(expr: Expr) -> bool:
-    """Whether the conjunct may be the key of a join: an equality of what both have columns."""
-    return isinstance(expr, Call) and expr.fn == "=" and all(map(has_columns, expr.args))
-
-
-def is_told(part: Expr) -> bool:
-    """Whether it raises an error of the statement's own words."""
-    return isinstance(part, Udf) and part.impl in ("raise_error", "assert_true")

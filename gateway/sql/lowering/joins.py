@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from gateway.sql.lowering.blocks import Block, BlockWriter
 from gateway.sql.lowering.engine_text import balanced, quoted
-from gateway.sql.lowering.expressions import is_key
+from gateway.sql.lowering.evaluation import is_key
 from gateway.sql.typed import nodes as b
 from gateway.sql.typed.walk import conjuncts_of, has_columns, inputs_of, read_by
 from gateway.sqltypes import BOOLEAN
