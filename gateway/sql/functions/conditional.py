@@ -10,7 +10,7 @@ from gateway.sql.typed import nodes as bound
 from gateway.sql.typed.catalogue import Context, Function, Lower, Site, coerce_args, make, param
 from gateway.sql.typed.coerce import coerced, least_common_of
 from gateway.sql.typed.foldable import UNASKED
-from gateway.sql.typed.nodes import Call, Expr, Lit
+from gateway.sql.typed.nodes import Call, Case, Expr, Fn, Lit
 from gateway.sqltypes import (
     BOOLEAN,
     DOUBLE,
@@ -74,6 +74,9 @@ def _bind_coalesce(function: Function, site: Site) -> Expr:
 def _coalesce(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
     if call.type == VOID:
         return bound.null(VOID)
+    first = args[0]
+    if isinstance(first, Fn) and first.name == "coalesce" and first.type == call.type:
+        args = (*first.args, *args[1:])  # the engine writes each operand twice, and so those of one within
     return bound.fn("coalesce", call.type, *args, nullable=call.nullable)
 
 
@@ -90,11 +93,18 @@ def _nullif(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
     left, right = args[0], args[1]
     if call.type == VOID:
         return bound.null(VOID)
+    before: tuple[tuple[Expr, Expr], ...] = ()
+    if len(args) == 2 and isinstance(left, Case) and left.otherwise is not None and all(map(_is_null, left.whens)):
+        before, left = left.whens, left.otherwise  # what is written twice would be four times there, and so on
     kept = args[2] if len(args) == 3 else left
     if left.type in (FLOAT, DOUBLE):  # 0.0 = -0.0 in Spark
         zero = bound.lit(0.0, left.type)
         left, right = bound.op("+", left.type, left, zero), bound.op("+", right.type, right, zero)
-    return bound.case(call.type, (equals(left, right), bound.null(call.type)), otherwise=kept)
+    return bound.case(call.type, *before, (equals(left, right), bound.null(call.type)), otherwise=kept)
+
+
+def _is_null(when: tuple[Expr, Expr]) -> bool:
+    return isinstance(when[1], Lit) and when[1].value is None
 
 
 def _shown_nullif(call: Call, names: list[str]) -> str:

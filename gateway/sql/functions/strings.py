@@ -29,8 +29,8 @@ from gateway.sql.functions.lowerings import (
 from gateway.sql.typed import nodes as bound
 from gateway.sql.typed.catalogue import Context, Function, Lower, Site, coerce_args, make, param
 from gateway.sql.typed.coerce import coerced, least_common_of, least_common_type
-from gateway.sql.typed.nodes import Call, Col, Expr, Lit
-from gateway.sql.typed.walk import has_columns
+from gateway.sql.typed.nodes import Call, Case, Col, Expr, Lit
+from gateway.sql.typed.walk import has_columns, nodes
 from gateway.sqltypes import BIGINT, BINARY, BOOLEAN, INT, STRING, VOID, ArrayType, DataType, is_nested
 
 _MAX_INT = 2147483647
@@ -302,8 +302,12 @@ def _replace(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
     made = bound.fn("replace", STRING, *args)
     if isinstance(new, Lit) and (new.value is None or len(new.value.encode()) <= _SURELY_SHORT):
         return made
-    most = bound.op("*", BIGINT, _bytes(source), _bytes(new))
     large = bound.udf("replace_large", STRING, *args, nullable=call.nullable, raises=True)
+    if any(
+        isinstance(part, Case) for part in nodes(source)
+    ):  # of such within each other the text would grow by the power
+        return large
+    most = bound.op("*", BIGINT, _bytes(source), _bytes(new))
     return bound.case(STRING, (less_than(bound.lit(_LONGEST, BIGINT), most), large), otherwise=made)
 
 

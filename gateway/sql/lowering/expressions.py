@@ -8,7 +8,7 @@ no operand before it (`evaluation`) is NULL.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from gateway.errors import UnsupportedError, unsupported
@@ -92,6 +92,8 @@ _SUMS = ("sum", "try_sum", "avg")
 _OTHERWISE_OVER = (*MERGED, *_SUMS, "min", "max")
 _ZERO = Lit(INT, False, 0)
 _TWICE = frozenset({"between", "nullif", "nullifzero", "decode"})  # look at their first operand more than once
+# Made of each other in long chains: a CASE around each of them would double the time that the engine plans them for.
+_CHAINED = frozenset({"+", "-", "*"})
 _COMPARED = 100  # operands of which each is held against the others
 _GUARD = 60  # nodes of an operand that is written once more, as its own guard
 
@@ -285,6 +287,10 @@ class Lowering:
         if call.fn in ("try_divide", "try_mod") and self.raises(args[0]) and is_numeric(args[1].type):
             zero = EngineCast(args[1].type, False, _ZERO)  # spares what is divided as NULL does
             args = (lazy_case(args[0].type, (Op(BOOLEAN, True, "<>", (args[1], zero)), args[0])), args[1])
+        if call.fn in _CHAINED and self.raises(args[1]) and all(map(has_columns, call.args)):
+            columns = null_by(call.args[0])
+            if columns is not None:
+                return self._applied(row, call, (args[0], self._beside(columns.values(), args[1])))
         result = self._applied(row, call, args)
         if call.fn == "typeof":
             return result
@@ -379,6 +385,11 @@ class Lowering:
         if not guards:
             return result
         return lazy_case(call.type, (self.connective("and", list(guards.values())), result))
+
+    def _beside(self, columns: Iterable[Expr], arg: Expr) -> Expr:
+        """An operand, computed only where none of the columns before it is NULL."""
+        guards = [not_null(c) for c in columns]
+        return lazy_case(arg.type, (self.connective("and", guards), arg)) if guards else arg
 
     def _has_null(self, call: Call, args: Sequence[Expr]) -> bool:
         """Whether a NULL is written among the operands of a call that it makes NULL."""

@@ -39,3 +39,23 @@ def test_branches_behind_nested_conditions_are_computed_for_their_rows_alone(run
         f"ELSE 1 / (x - 3) END FROM {rows} ORDER BY x"
     )
     assert Session(runner).rows(query) == [(None, None), (1, 7.0), (2, 1.0), (3, 1.0)]
+
+
+CHAINS: dict[str, Callable[[str, int], str]] = {
+    "sum of products": lambda e, i: f"{e} + x * {i}",
+    "sum of casts": lambda e, i: f"{e} + CAST(s AS INT)",
+    "sum of quotients": lambda e, i: f"{e} + x / CAST(s AS INT)",
+    "nullif": lambda e, i: f"nullif({e}, {i + 100})",
+    "coalesce": lambda e, i: f"coalesce({e}, CAST(s AS INT))",
+    "replace": lambda e, i: f"replace({e}, '{i}', s)",
+}
+
+
+@pytest.mark.parametrize("form", list(CHAINS))
+def test_chains_of_what_fails_are_planned_in_no_time(runner: Runner, form: str) -> None:
+    text = "x"
+    for level in range(30):
+        text = CHAINS[form](text, level)
+    started = time.monotonic()
+    assert len(Session(runner).rows(f"SELECT {text} FROM VALUES (1, '3'), (NULL, NULL) AS t(x, s)")) == 2
+    assert time.monotonic() - started < 10  # it took minutes for sixteen
