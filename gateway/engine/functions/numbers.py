@@ -28,9 +28,9 @@ def java_float(value: float) -> str:
     return float_text(value, 24)
 
 
-def shortest_decimal(value: float, *, single: bool = False) -> Decimal:
-    """The decimal that Java's text of a double (or 32-bit float) denotes."""
-    return Decimal(float_text(value, 24 if single else 53))
+def shortest_decimal(value: float) -> Decimal:
+    """The decimal that Java's text of a double denotes."""
+    return Decimal(float_text(value, 53))
 
 
 def grouped(value: Decimal, places: int, rounding: str = ROUND_HALF_EVEN) -> str:
@@ -203,7 +203,7 @@ def _converted(value: Any, type_: str, flags: str, width: int | None, precision:
     else:
         if type_ not in ("FLOAT", "DOUBLE"):
             raise _bad(f"conversion '{letter}' of {type_}")
-        return _cased(_floating(value, type_ == "FLOAT", flags, width, precision, kind), letter)
+        return _cased(_floating(value, flags, width, precision, kind), letter)
     return _padded(_cased(text, letter), flags, width)
 
 
@@ -249,13 +249,14 @@ def _signed(body: str, negative: bool, flags: str, width: int | None, *, zeros: 
     return _padded(before + body + after, flags, width)
 
 
-def _floating(value: float, single: bool, flags: str, width: int | None, precision: int | None, kind: str) -> str:
+def _floating(value: float, flags: str, width: int | None, precision: int | None, kind: str) -> str:
+    """The digits of a DOUBLE, as which Java formats a FLOAT too."""
     if math.isnan(value):
         return _padded("NaN", flags, width)
     negative = math.copysign(1.0, value) < 0
     if math.isinf(value):
         return _signed("Infinity", negative, flags, width, zeros=False)
-    number = abs(shortest_decimal(value, single=single))
+    number = abs(shortest_decimal(value))
     places = 6 if precision is None else precision
     if kind == "g":
         places = max(places, 1)
