@@ -51,6 +51,7 @@ _MICROS = {
     "MICROSECOND": 1,
     "WEEK": 7 * 86_400_000_000,
 }
+_DAYS = {"DAY": 1, "WEEK": 7}
 
 
 def number(text: str, span: Span | None) -> Lit:
@@ -187,29 +188,43 @@ def interval_parts(parts: tuple[tuple[str, str], ...], to: str | None, span: Spa
     if to is not None:
         return _ranged(parts[0][0], parts[0][1], to, span)
     units = [u for _, u in parts]
+    text = " ".join(f"{v} {u.lower()}" for v, u in parts)
     if all(u in ("YEAR", "MONTH") for u in units):
         months = sum(_integer(v, span) * (12 if u == "YEAR" else 1) for v, u in parts)
         present = [u.lower() for u in units]
         ordered = [u for u in YEAR_MONTH_UNITS if u in present]
-        return Lit(interval(ordered[0], ordered[-1]), False, months)
+        return Lit(interval(ordered[0], ordered[-1]), False, _fitting(months, 32, text, span))
     if any(u in ("YEAR", "MONTH") for u in units):
         raise unsupported("An interval of months and days together (legacy CalendarInterval)", span)
     if any(u == "NANOSECOND" for u in units):
         raise unsupported("NANOSECOND in an interval", span)
-    micros = 0
+    days = micros = 0
     for value, unit in parts:
         if unit == "SECOND":
             micros += _seconds(value, span)
+        elif unit in _DAYS:
+            days += _integer(value, span) * _DAYS[unit]
         else:
             micros += _integer(value, span) * _MICROS[unit]
-    if not -(1 << 63) <= micros < (1 << 63):
-        raise UserError(
-            "INTERVAL_ARITHMETIC_OVERFLOW.WITHOUT_SUGGESTION", "Integer overflow in an interval.", span=span
-        )
+    micros = _fitting(micros, 64, text, span) + _fitting(days, 32, text, span) * _MICROS["DAY"]
+    if not -(1 << 63) <= micros < 1 << 63:
+        message = "Integer overflow while operating with intervals."
+        raise UserError("INTERVAL_ARITHMETIC_OVERFLOW.WITHOUT_SUGGESTION", message, span=span)
     fields = {"WEEK": "day", "MILLISECOND": "second", "MICROSECOND": "second"}
     named = [fields.get(u, u.lower()) for u in units]
     order = [u for u in DAY_TIME_UNITS if u in named]
     return Lit(interval(order[0], order[-1]), False, micros)
+
+
+def _fitting(value: int, bits: int, text: str, span: Span | None, kind: str = "ARITHMETIC_EXCEPTION") -> int:
+    """Months, days or microseconds of an interval, which must fit into as many bits."""
+    if -(1 << (bits - 1)) <= value < 1 << (bits - 1):
+        return value
+    raise UserError(
+        f"INVALID_INTERVAL_FORMAT.{kind}",
+        f"Error parsing '{text}' to interval. Please ensure that the value provided is in a valid format. It is too large.",
+        span=span,
+    )
 
 
 def _integer(text: str, span: Span | None) -> int:
@@ -247,7 +262,8 @@ def _ranged(text: str, start: str, end: str, span: Span | None) -> Lit:
         years, dash, months = body.partition("-")
         if not dash or not years.isdigit() or not months.isdigit() or int(months) > 11:
             raise _interval_error(text, span)
-        return Lit(interval("year", "month"), False, sign * (int(years) * 12 + int(months)))
+        total = _fitting(sign * (int(years) * 12 + int(months)), 32, text, span, "INTERVAL_PARSING")
+        return Lit(interval("year", "month"), False, total)
     if first not in DAY_TIME_UNITS or last not in DAY_TIME_UNITS:
         raise _interval_error(text, span)
     low, high = DAY_TIME_UNITS.index(first), DAY_TIME_UNITS.index(last)
@@ -269,7 +285,8 @@ def _ranged(text: str, start: str, end: str, span: Span | None) -> Lit:
         if not whole.isdigit() or (index > 0 and int(whole) > _LIMITS[unit]):
             raise _interval_error(text, span)
         micros += _seconds(value, span) if unit == "second" else int(value) * _MICROS[unit.upper()]
-    return Lit(interval(first, last), False, sign * micros)
+    micros = _fitting(sign * micros, 64, text, span, "INTERVAL_PARSING")
+    return Lit(interval(first, last), False, micros)
 
 
 def _signed(text: str) -> tuple[int, str]:
