@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from gateway.errors import UserError, unsupported
 from gateway.sql.bind.binder import Expressions
-from gateway.sql.bind.scope import METADATA, Scope, all_fields, field_of
+from gateway.sql.bind.scope import BARE, METADATA, Scope, all_fields, field_of
 from gateway.sql.bind.sites import called
 from gateway.sql.functions.collections import BRACKETS, item_nullable
 from gateway.sql.functions.variants import extraction
@@ -19,17 +19,6 @@ from gateway.sql.typed.nodes import Call, Cast, Col, Expr, Lit
 from gateway.sqltypes import BIGINT, INT, STRING, VOID, ArrayType, MapType, StructType, is_integral
 
 Node = exp.Expr
-_BARE = frozenset(
-    {
-        "current_date",
-        "current_timestamp",
-        "current_user",
-        "user",
-        "session_user",
-        "current_time",
-        "current_path",
-    }
-)
 
 
 def column(binder: Expressions, node: exp.Column, scope: Scope) -> Expr:
@@ -37,7 +26,7 @@ def column(binder: Expressions, node: exp.Column, scope: Scope) -> Expr:
     found = scope.resolve(parts, span_of(node))
     if found is not None:
         return found
-    if len(parts) == 1 and parts[0].lower() in _BARE and not node.args["this"].args.get("quoted"):
+    if len(parts) == 1 and parts[0].lower() in BARE:
         name = "current_user" if parts[0].lower() in ("user", "session_user") else parts[0]
         return called(binder, name, (), (), span_of(node))
     if len(parts) == 1 and parts[0].lower() == "grouping__id":  # Hive's name for it

@@ -27,6 +27,10 @@ from gateway.sqltypes import (
 E = TypeVar("E", bound=Expr)
 #: What rows of tables have beside their columns: told if it is asked for, and never a part of ``*``.
 METADATA = "_metadata"
+#: Functions that are called without parentheses, by the names that they go by.
+BARE = frozenset(
+    {"current_date", "current_timestamp", "current_user", "user", "session_user", "current_time", "current_path"}
+)
 
 
 class SelectList(Protocol):
@@ -186,14 +190,15 @@ class Scope:
     def resolve(self, parts: Sequence[str], span: Span | None, *, enclosed: bool = False) -> Expr | None:
         """The column, field or alias that dotted names stand for; None if nothing does.
 
-        Order as in Spark: columns here, aliases of earlier select items, then those of the enclosing query, unless this is one.
+        Order as in Spark: columns here, functions without parentheses (which are no columns: None), aliases of earlier select
+        items, then those of the enclosing query, unless this is one.
         """
         name = parts[0].lower()
         nearest = self.lambdas.get(name) or self.overrides.get(name)
         if nearest is not None:
             return fields_of(nearest, parts[1:], span)
         found = self.local(parts, span) if self.outputs is None else self.outputs.find(self, parts, span)
-        if found is not None:
+        if found is not None or (len(parts) == 1 and name in BARE):
             return found
         for aliases in (self.lateral, self.fallbacks if len(parts) == 1 else {}):
             if name in aliases:
