@@ -84,7 +84,7 @@ def _windowed(
     if row.ordered and not order:
         raise unsupported(f"{row.name} OVER without ORDER BY", span)
     ranking = row.kind == "window" and row.name not in ("first_value", "last_value", "nth_value", "any_value")
-    if ranking and not order:
+    if (ranking or row.name == "nth_value") and not order:
         raise UserError(
             "WINDOW_FUNCTION_FRAME_NOT_ORDERED",
             f"The window function {row.name} requires window to be ordered. Please add an ORDER BY clause.",
