@@ -167,7 +167,11 @@ class ExpressionText:
         if e.symbol in ("AND", "OR"):
             return balanced([self.expr(a) for a in args], e.symbol)
         if e.symbol in ("IN", "NOT IN"):
-            return f"({self.expr(args[0])} {e.symbol} ({', '.join([self.expr(a) for a in args[1:]])}))"
+            left, *items = [self.expr(a) for a in args]
+            if isinstance(args[1], b.Subquery):  # the engine's parser would take it for all that stands behind IN
+                same = f"({' OR '.join([f'{left} = {item}' for item in items])})"
+                return same if e.symbol == "IN" else f"(NOT {same})"
+            return f"({left} {e.symbol} ({', '.join(items)}))"
         if len(args) == 1:
             arg = self.expr(args[0])
             return f"({arg} {e.symbol})" if e.symbol in _POSTFIX else f"({e.symbol} {arg})"
