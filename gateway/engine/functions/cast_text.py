@@ -141,13 +141,19 @@ def read_fractional(array: pa.Array, target: DataType) -> Converted:
 _PLAIN_DECIMAL = decimal(38, 18)
 
 
+def _is_scale_int(text: str) -> bool:
+    """Whether the scale of a number is an INT, as that of a BigDecimal must be."""
+    digits, _, exponent = text.lower().partition("e")
+    return not exponent or -(1 << 31) < len(digits.partition(".")[2]) - int(exponent) < 1 << 31
+
+
 def read_decimal(array: pa.Array, target: DecimalType) -> Converted:
     """Java's BigDecimal(String), rounded half up; too many digits raise another condition than bad text."""
     plain = pc.match_substring_regex(array, r"^[+-]?[0-9]{1,18}(\.[0-9]{0,18})?$")
 
     def parse(text: str) -> Decimal | None:
         text = text.strip(BLANKS)
-        if not _BIG_DECIMAL.fullmatch(text):
+        if not _BIG_DECIMAL.fullmatch(text) or not _is_scale_int(text):
             return None
         try:
             return Decimal(text)
@@ -158,7 +164,7 @@ def read_decimal(array: pa.Array, target: DecimalType) -> Converted:
         value = parse(text)
         if value is None:
             raise Bad
-        if value and value.adjusted() > 60:
+        if value.adjusted() > (60 if value else 37):
             raise Bad
         if value and value.adjusted() < -60:
             value = Decimal(0)
@@ -168,7 +174,7 @@ def read_decimal(array: pa.Array, target: DecimalType) -> Converted:
         value = parse(text)
         if value is None:
             return malformed(STRING, target)(text)
-        if value and value.adjusted() >= 38:
+        if value.adjusted() >= 38:
             shown = text.strip(BLANKS)
             return RowError(
                 "NUMERIC_OUT_OF_SUPPORTED_RANGE",
