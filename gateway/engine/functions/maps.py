@@ -43,8 +43,13 @@ def checked_map(lengths: Ints, keys: pa.Array, items: pa.Array, void: Bools, typ
     np.cumsum(lengths, out=offsets[1:])
     mask = pa.array(void) if void.any() else None
     return pa.MapArray.from_arrays(
-        pa.array(offsets), keys.cast(type.key_type), items.cast(type.item_type), type=type, mask=mask
+        pa.array(offsets), _as(keys, type.key_type), _as(items, type.item_type), type=type, mask=mask
     )
+
+
+def _as(values: pa.Array, type: pa.DataType) -> pa.Array:
+    """A cast, which loses the NULLs of lists of nothing else (pyarrow) where there is nothing to do."""
+    return values if values.type.equals(type) else values.cast(type)
 
 
 @implementation("map_from_lists")
