@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable
 
-from gateway.errors import Span, UserError
+from gateway.errors import Span, UserError, unsupported
 from gateway.sql.typed.nodes import (
     Aggregate,
     Col,
@@ -17,9 +17,10 @@ from gateway.sql.typed.nodes import (
     Project,
     Rel,
     Subquery,
+    WindowRel,
     With,
 )
-from gateway.sql.typed.walk import expressions_of, inputs_of, nodes
+from gateway.sql.typed.walk import children, expressions_of, inputs_of, nodes
 
 _CATEGORY = "UNSUPPORTED_SUBQUERY_EXPRESSION_CATEGORY"
 #: The sides of a join that may read columns of the enclosing query: those that are never filled with NULL.
@@ -51,6 +52,8 @@ def check_correlation(plan: Rel, outer: Container[int], span: Span | None) -> No
                     span=span,
                 )
             if not _may_read(rel):
+                if isinstance(rel, WindowRel) and not _is_window_of(rel, outer):
+                    raise unsupported("a column of the outer query in a window", span)
                 raise misplaced(span)
         stack += _below(rel, is_open)
 
@@ -92,6 +95,12 @@ def _may_read(rel: Rel) -> bool:
     if isinstance(rel, Generate):
         return isinstance(rel.input, OneRow)
     return isinstance(rel, (Filter, Project)) or (isinstance(rel, Join) and not rel.lateral)
+
+
+def _is_window_of(rel: WindowRel, outer: Container[int]) -> bool:
+    """Whether an operand or a key of a window is such a column as it is; all others Spark computes before, where one may be."""
+    parts = (p for w in rel.windows for p in (*children(w.fn), *w.partition, *(k.expr for k in w.order)))
+    return any(isinstance(p, Col) and p.id in outer for p in parts)
 
 
 def _below(rel: Rel, is_open: bool) -> list[tuple[Rel, bool]]:

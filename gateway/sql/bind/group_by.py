@@ -103,9 +103,7 @@ class GroupBy:
             indexes = sorted({positions[key(e)] for part in choice for e in part})
             combined.append(tuple(indexes))
         if len(combined) > 4096:
-            raise UserError(
-                "GROUPING_SIZE_LIMIT_EXCEEDED", "Too many grouping sets (more than 4096).", span=span_of(group)
-            )
+            raise unsupported("GROUP BY of more than 4096 grouping sets", span_of(group))
         nullability = Nullability(self.binder.catalogue, self.binder.context)
         if combined == [()]:
             return Grouping(self.ids, [], None, Lit(BIGINT, False, 0), nullability)
@@ -124,7 +122,7 @@ class GroupBy:
         if isinstance(tree, exp.Rollup):
             return [tuple(e for g in groups[:n] for e in g) for n in range(len(groups), -1, -1)]
         if len(groups) > 12:
-            raise UserError("GROUPING_SIZE_LIMIT_EXCEEDED", "CUBE of more than 12 groups.", span=span_of(tree))
+            raise unsupported("CUBE of more than 12 groups", span_of(tree))
         result = []
         for mask in range((1 << len(groups)) - 1, -1, -1):
             chosen = [g for i, g in enumerate(groups) if mask >> (len(groups) - 1 - i) & 1]

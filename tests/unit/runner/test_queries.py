@@ -44,6 +44,8 @@ REFUSED: dict[str, str] = {
     "SELECT s.* EXCEPT (b) FROM VALUES (named_struct('a', 1, 'b', 2)) AS t(s)": "EXCEPT of a struct's fields",
     "SELECT n, (SELECT count(*) FROM (SELECT DISTINCT q FROM VALUES (1) b(q) WHERE q < x.n)) FROM (SELECT 6 / k AS n FROM "
     "(SELECT k FROM VALUES (0), (1) z(k) ORDER BY k DESC LIMIT 1)) x": "of a query over LIMIT",
+    "SELECT i, (SELECT sum(i + 1) OVER ()) FROM VALUES (1) AS t(i)": "a column of the outer query in a window",
+    "SELECT 1 FROM VALUES (1) AS t(a) GROUP BY CUBE (a, a, a, a, a, a, a, a, a, a, a, a, a) LIMIT 1": "CUBE of more than 12",
     "SELECT CURRENT_PATH": "`current_path`",
     "SELECT lag(v, 1 + 1) OVER (ORDER BY v) FROM VALUES (1),(2) AS t(v)": "parameter 2 of `lag`",
     "SELECT mask('a', 'Q', array_max(array('a', 'b')), 'd')": "parameter 3 of `mask`, which must be constant",
