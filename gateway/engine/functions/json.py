@@ -49,9 +49,19 @@ def _decoded(text: str, start: int, decoder: json.JSONDecoder) -> Any:
     if text.count("[") + text.count("{") > _DEEPEST and _is_too_deep(text, start):
         raise ValueError("nested too deeply")
     try:
-        return decoder.raw_decode(text, start)[0]
+        tree, end = decoder.raw_decode(text, start)
     except RecursionError:
         raise ValueError("nested too deeply") from None
+    if not isinstance(tree, (str, list, Members)) and not _ends(tree, text[end : end + 1]):
+        raise ValueError("no number and no word of JSON")
+    return tree
+
+
+def _ends(tree: Any, follower: str) -> bool:
+    """Whether a number or word that is the whole document may be followed by this, as Jackson has it."""
+    if isinstance(tree, (int, Real)) and not isinstance(tree, bool):
+        return follower in SPACE  # or nothing
+    return follower < "0" or not f"a{follower}".isidentifier()
 
 
 _MARK = re.compile(r'[\[\]{}"]|\\.', re.DOTALL)
