@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+import unicodedata
 from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal, InvalidOperation
@@ -141,6 +142,13 @@ def read_fractional(array: pa.Array, target: DataType) -> Converted:
 _PLAIN_DECIMAL = decimal(38, 18)
 
 
+def _in_ascii(text: str) -> str:
+    """A number with the digits of other scripts, which a BigDecimal takes, as those that they stand for."""
+    if text.isascii():
+        return text
+    return "".join(str(unicodedata.decimal(c)) if c.isdecimal() and c <= "\uffff" else c for c in text)
+
+
 def _is_scale_int(text: str) -> bool:
     """Whether the scale of a number is an INT, as that of a BigDecimal must be."""
     digits, _, exponent = text.lower().partition("e")
@@ -152,7 +160,7 @@ def read_decimal(array: pa.Array, target: DecimalType) -> Converted:
     plain = pc.match_substring_regex(array, r"^[+-]?[0-9]{1,18}(\.[0-9]{0,18})?$")
 
     def parse(text: str) -> Decimal | None:
-        text = text.strip(BLANKS)
+        text = _in_ascii(text.strip(BLANKS))
         if not _BIG_DECIMAL.fullmatch(text) or not _is_scale_int(text):
             return None
         try:
