@@ -257,7 +257,7 @@ class _Clock:
     def _year(self, count: int) -> pa.Array:
         year = np.where(self.year > 0, self.year, 1 - self.year) if self.era else self.year
         if count == 2:
-            return _PADDED.take(pa.array(year % 100))
+            return _PADDED.take(pa.array(abs(year) % 100))
         if count == 4 and len(year) and year.min() >= 0 and year.max() < 10000:
             return _YEARS.take(pa.array(year))
 
