@@ -152,7 +152,11 @@ def _in_ascii(text: str) -> str:
 def _is_scale_int(text: str) -> bool:
     """Whether the scale of a number is an INT, as that of a BigDecimal must be."""
     digits, _, exponent = text.lower().partition("e")
-    return not exponent or -(1 << 31) < len(digits.partition(".")[2]) - int(exponent) < 1 << 31
+    power = exponent.lstrip("+-0")
+    if len(power) > 10:
+        return False
+    scale = len(digits.partition(".")[2]) + int(power or "0") * (1 if exponent.startswith("-") else -1)
+    return -(1 << 31) < scale < 1 << 31
 
 
 def read_decimal(array: pa.Array, target: DecimalType) -> Converted:

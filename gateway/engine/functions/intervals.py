@@ -98,12 +98,17 @@ def _pattern(type: IntervalType) -> re.Pattern[str]:
     )
 
 
+_DIGITS = 1000  # of one field; Python reads some thousand at most
+
+
 def parse_interval(text: str, type: IntervalType) -> int | None:
     """The value of an interval text of exactly the type's fields; None if malformed or out of range."""
     match = _pattern(type).fullmatch(text)
     if match is None:
         return None
     groups = {k.removeprefix("b_"): v for k, v in match.groupdict().items() if v is not None}
+    if any(len(v) > _DIGITS for v in groups.values()):
+        return None
     sign = -1 if (groups.get("sign") == "-") != (groups.get("outer") == "-") else 1
     if type.is_year_month:
         months = int(groups.get("month", 0))

@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 _ENDS = "\\n\\r\\x85\\u2028\\u2029"
+_DIGITS = 1000  # of a number of repetitions; Python reads some thousand at most
 _LAST = "(?![\\s\\S])"  # the very end of the input
 _SETS = {
     "d": "0-9",
@@ -231,7 +232,7 @@ class _Scanner:
             low, comma, high = body.partition(",")
             if not (low.isascii() and low.isdigit()) or (high and not (high.isascii() and high.isdigit())):
                 raise PatternError("illegal repetition")
-            if high and int(high) < int(low):
+            if max(len(low), len(high)) > _DIGITS or (high and int(high) < int(low)):
                 raise PatternError("illegal repetition range")
             if int(high or low) > 2147483647:
                 raise PatternError("illegal repetition range")

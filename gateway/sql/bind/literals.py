@@ -250,12 +250,13 @@ def _seconds(text: str, span: Span | None) -> int:
 
 
 _NUMERALS = frozenset("+-.0123456789")
+_LONGEST = 100  # characters of an interval with several fields
 _LIMITS = {"hour": 23, "minute": 59, "second": 59}
 
 
 def _ranged(text: str, start: str, end: str, span: Span | None) -> Lit:
     first, last = start.lower(), end.lower()
-    if not text.isascii():
+    if not text.isascii() or len(text) > _LONGEST:
         raise _interval_error(text, span)
     if first in YEAR_MONTH_UNITS and last in YEAR_MONTH_UNITS and first != last:
         sign, body = _signed(text.strip())

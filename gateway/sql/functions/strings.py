@@ -303,9 +303,7 @@ def _replace(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
     if isinstance(new, Lit) and (new.value is None or len(new.value.encode()) <= _SURELY_SHORT):
         return made
     large = bound.udf("replace_large", STRING, *args, nullable=call.nullable, raises=True)
-    if any(
-        isinstance(part, Case) for part in nodes(source)
-    ):  # of such within each other the text would grow by the power
+    if any(isinstance(part, Case) for part in nodes(source)):  # one in another: the text would grow by the power
         return large
     most = bound.op("*", BIGINT, _bytes(source), _bytes(new))
     return bound.case(STRING, (less_than(bound.lit(_LONGEST, BIGINT), most), large), otherwise=made)

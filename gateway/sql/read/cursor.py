@@ -42,6 +42,7 @@ STRICT = frozenset(
 )
 
 _BY = frozenset({"BY"})
+_DIGITS = 1000  # of a whole number; Python reads some thousand at most
 _OPERAND = frozenset({"SELECT", "ALL", "DISTINCT", "(", "VALUES", "TABLE", "FROM"})
 # Words that open the next clause if one of these words follows (None: anything but the end of a list item).
 _CLAUSES: dict[str, frozenset[str] | None] = {
@@ -159,7 +160,7 @@ class Cursor:
     def integer(self) -> int:
         """An unsigned integer literal without suffix."""
         text = self.tokens[self.index].text
-        if self.word != NUMBER or not text.isdigit():
+        if self.word != NUMBER or not text.isdigit() or len(text) > _DIGITS:
             self.fail()
         self.advance()
         return int(text)
