@@ -187,6 +187,8 @@ def _names_in(metadata: bytes) -> Sequence[str]:
     if first > len(metadata):
         raise MalformedError("no VARIANT")
     starts = [_number(metadata, 1 + width * (i + 1), width) for i in range(count + 1)]
+    if first + starts[-1] > len(metadata) or any(a > b for a, b in itertools.pairwise(starts)):
+        raise MalformedError("names that are elsewhere, or stand for one another")
     return [metadata[first + a : first + b].decode() for a, b in itertools.pairwise(starts)]
 
 

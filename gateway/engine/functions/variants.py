@@ -133,14 +133,12 @@ def variant_cast(spec: UdfSpec) -> Kernel:
             else:
                 items = [(*scalar_of(value), partial(_json, metadata, value, zone)) for metadata, value in values]
                 made = casts.scalars(items, [(i,) for i in range(len(items))], target)
+            if casts.failed and not tries:
+                _, shown, wanted = min(casts.failed, key=lambda one: one[0])
+                text = f'The variant value `{shown()}` cannot be cast into `"{wanted.sql}"`.'
+                raise RowError("INVALID_VARIANT_CAST", f"{text} Please use `try_variant_get` instead.")
         except (MalformedError, OddError) as error:
             raise told(error) from None
-        if casts.failed and not tries:
-            _, shown, wanted = min(casts.failed, key=lambda one: one[0])
-            raise RowError(
-                "INVALID_VARIANT_CAST",
-                f'The variant value `{shown()}` cannot be cast into `"{wanted.sql}"`. Please use `try_variant_get` instead.',
-            )
         return made.take(encoded.indices)
 
     return kernel
