@@ -75,7 +75,7 @@ def recount(snapshot: Snapshot, alive: Callable[[], None]) -> int | None:
     adds = []
     for at, spec in enumerate(specs_of(snapshot)):
         text = _found(snapshot, at, columns, ways, alive)
-        if json.loads(spec.get("stats") or "null", parse_float=str) != json.loads(text, parse_float=str):
+        if not _says(spec.get("stats"), text):
             adds.append({"add": {**spec, "dataChange": False, "stats": text}})
     if not adds:
         return None
@@ -88,6 +88,14 @@ def recount(snapshot: Snapshot, alive: Callable[[], None]) -> int | None:
             raise conflict(snapshot.root) from error
     commit.checkpoint_if_due(snapshot.root, snapshot.version + 1, snapshot.properties)
     return snapshot.version + 1
+
+
+def _says(before: Any, text: str) -> bool:
+    """Whether a log already tells that of a file; what it has there may be no JSON, or none that can be read."""
+    try:
+        return bool(json.loads(before or "null", parse_float=str) == json.loads(text, parse_float=str))
+    except (TypeError, ValueError, RecursionError):
+        return False
 
 
 def _found(

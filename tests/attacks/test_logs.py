@@ -428,3 +428,13 @@ def test_times_and_sizes_beyond_their_types(client: Client, log: Path) -> None:
     more = [{"add": {**add, "path": f"{i}.parquet", "size": 2**62}} for i in range(3)]
     log.with_name(f"{1:020d}.json").write_text("".join(json.dumps(a) + "\n" for a in more))
     assert "DELTA_LOG_CORRUPT" in str(outcome(client, "DESCRIBE DETAIL damaged"))
+
+
+@pytest.mark.parametrize("stats", ["[", "x", '{"numRecords":100,"maxValues":{"id":' + "9" * 5000 + "}}", "[" * 100_000])
+def test_statistics_that_cannot_be_read_are_told_anew(client: Client, log: Path, stats: str) -> None:
+    actions = [json.loads(line) for line in log.read_text().splitlines()]
+    (good,) = (a["add"]["stats"] for a in actions if "add" in a)
+    log.write_text("".join(json.dumps(a) + "\n" for a in changed("add", stats=stats)(actions)))
+    answer(client, "ANALYZE TABLE damaged COMPUTE DELTA STATISTICS")
+    newest = log.with_name(f"{1:020d}.json").read_text().splitlines()
+    assert [json.loads(a["add"]["stats"]) for a in map(json.loads, newest) if "add" in a] == [json.loads(good)]
