@@ -289,6 +289,22 @@ def test_object_files_of_views(sql: Sql, schema: Path, outside: Path, change: di
     assert sql.spark("SELECT * FROM handed.t") == [(1,)]
 
 
+@pytest.mark.parametrize("key", ["'option.path'", "option.PATH", "'option.parquet.crypto.factory.class'"])
+def test_properties_are_no_options(sql: Sql, schema: Path, outside: Path, key: str) -> None:
+    """Spark takes properties of such names for options of the files: nothing is made, and no table is lost by it."""
+    properties = f"TBLPROPERTIES ({key} = '{outside / 'tokens'}')"
+    refused(sql, f"CREATE TABLE handed.made (a STRING) USING parquet {properties}", "UNSUPPORTED_FEATURE")
+    refused(sql, "SELECT * FROM handed.made", "TABLE_OR_VIEW_NOT_FOUND")
+    assert not (schema / "made").exists()
+    sql.spark("CREATE TABLE handed.filled (a STRING) USING parquet")
+    sql.spark("INSERT INTO handed.filled VALUES ('x')")
+    refused(sql, f"ALTER TABLE handed.filled SET {properties}", "UNSUPPORTED_FEATURE")
+    assert sql.spark("SELECT * FROM handed.filled") == [("x",)]
+    sql.spark("ALTER TABLE handed.filled SET TBLPROPERTIES ('options' = 'x')")
+    sql.spark("INSERT INTO handed.filled VALUES ('x')")
+    assert sql.spark("SELECT * FROM handed.filled") == [("x",), ("x",)]
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -185,7 +185,7 @@ class SparkRunner(Handler):
             format_ = table_format(statement) or (stored.format if stored and statement.kind is Kind.DDL else None)
             if format_ is not None and target is not None:
                 catalog = self.catalogs[target.catalog.lower()]
-                tables.keep_table(slot.spark, catalog, target, format_, replaces=stored is not None)
+                tables.keep_table(slot.spark, self.engine.mirror, catalog, target, format_, replaces=stored is not None)
         if stored is not None and shape is not None:
             emit(Finished(0, facts=self._facts(job, respelt)))  # nobody counts what goes into files
             return

@@ -18,14 +18,14 @@ from gateway.delta.containment import held_folder, remove_tree
 from gateway.engine.base import Emit
 from gateway.engine.spark.errors import is_lost
 from gateway.engine.spark.mirror import Mirror
-from gateway.errors import ServerError, UserError, unsupported
+from gateway.errors import ServerError, UnsupportedError, UserError, unsupported
 from gateway.runner import objects
 from gateway.runner.spark.names import spark_name, spark_parts
 from gateway.runner.spark.results import is_collated, schema_of
 from gateway.sql.read.statement import Statement as Read
 from gateway.sql.read.statement import read_statement
 from gateway.sql.read.tokens import END, STRING
-from gateway.sql.spark.made_table import table_format
+from gateway.sql.spark.made_table import check_definition, table_format
 from gateway.sql.spark.respell import Mention, Respelt
 
 # Folders of tables of other formats that are being made.
@@ -141,10 +141,19 @@ def remove_made(folder: str) -> None:
         remove_tree(name, held)
 
 
-def keep_table(spark: Any, catalog: Catalog, mention: Mention, format_: str, replaces: bool) -> None:
-    """Keep what Spark knows of a table of another format, which has just been made or altered there."""
+def keep_table(spark: Any, mirror: Mirror, catalog: Catalog, mention: Mention, format_: str, replaces: bool) -> None:
+    """Keep what Spark knows of a table of another format, which has just been made or altered there.
+
+    Raises UnsupportedError for one that it could not be given again: properties like ``option.path`` are options to Spark.
+    """
     place = objects.Place(catalog, catalog_spelling(catalog, mention.schema), mention.table)
     name = spark_name(place.full)
+    definition = definition_of(spark.sql(f"SHOW CREATE TABLE {name}").collect()[0][0])
+    try:
+        check_definition(definition, format_)
+    except UnsupportedError as error:
+        mirror.forget("TABLE", *spark_parts(place))  # or an altered one would stay
+        raise UnsupportedError(error.condition, error.message, span=mention.span) from None
     location = catalog.table_location(place.schema, place.name)
     os.makedirs(location, exist_ok=True)
     frame = spark.table(name)
@@ -157,7 +166,7 @@ def keep_table(spark: Any, catalog: Catalog, mention: Mention, format_: str, rep
         format_.lower(),
         schema_of(frame),
         tuple(c.name for c in columns if c.isPartition),
-        definition_of(spark.sql(f"SHOW CREATE TABLE {name}").collect()[0][0]),
+        definition,
         table.description,
         {row[0]: row[1] for row in rows},
         collated=is_collated(frame),
