@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from gateway.catalog.information import SCHEMA as INFORMATION_SCHEMA
 from gateway.catalog.information import SYSTEM
 from gateway.config.session import ENGINE
+from gateway.delta.held import HeldScan
 from gateway.delta.scan import ScanPlan
 from gateway.engine.base import Handover, Query, Source
 from gateway.errors import UnsupportedError, UserError
@@ -176,12 +177,12 @@ def plan(compiled: Compiled) -> Plan:
     compares_floats = compiled.compares_floats
     for name, use in compiled.generated.scans.items():
         table = use.scan.table
-        scan = table.scan(use.sources, compiled.predicates(use), floats_compared=compares_floats)
+        scan: ScanPlan | HeldScan = table.scan(use.sources, compiled.predicates(use), floats_compared=compares_floats)
         if scan.bytes > _SMALL_BYTES:
             late = late or compiled.late_columns()
             if not late.reads_late(use.scan, len(use.sources)):
                 scan = scan.at_once()
-        if compiled.may_raise and isinstance(scan, ScanPlan):
+        if compiled.may_raise:
             scan = scan.apart()
         sources[name] = scan
         floats = floats or (scan.reads_floats and compares_floats)

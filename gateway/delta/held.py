@@ -89,6 +89,14 @@ class HeldScan:
         """Its texts are no views."""
         return self
 
+    def at_once(self) -> HeldScan:
+        """All of it is there."""
+        return self
+
+    def apart(self) -> HeldScan:
+        """No row of it is deleted."""
+        return self
+
     def damaged(self) -> str | None:
         """No file, so none that is damaged."""
         return None

@@ -258,3 +258,15 @@ def test_what_is_wrong_behind_except_is_told(session: Session, clause: str, cond
     with pytest.raises(UserError) as caught:
         session.run(f"MERGE INTO t USING (SELECT 1 AS id, 'a' AS v) AS s ON t.id = s.id {clause}")
     assert caught.value.condition == condition and caught.value.span is not None
+
+
+@pytest.mark.parametrize("on", ["t.id = s.id", "t.id = s.id AND 1 / (s.id + 1) > 0"])
+def test_a_source_may_be_large(session: Session, on: str) -> None:
+    session.run("CREATE TABLE t (id BIGINT, v STRING)")
+    session.run("INSERT INTO t VALUES (1, 'a'), (-7, 'b')")
+    source = "SELECT id, repeat(CAST(id % 10 AS STRING), 300) AS v FROM range(40000)"  # 12 MB
+    merged = session.run(
+        f"MERGE INTO t USING ({source}) s ON {on} WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+    )
+    assert merged.rows == [(40000, 1, 0, 39999)]
+    assert session.rows("SELECT count(*), sum(length(v)), count(DISTINCT v) FROM t") == [(40001, 12_000_001, 11)]

@@ -147,3 +147,15 @@ def test_columns_of_a_file_that_the_table_lacks_are_told(session: Session, folde
     session.run("CREATE TABLE t (id STRING)")
     error = refused(session, f"COPY INTO t FROM '{folder}' FILEFORMAT = CSV")
     assert error.condition == "COPY_INTO_SCHEMA_MISMATCH_WITH_TARGET_TABLE"
+
+
+@pytest.mark.parametrize(
+    ("format_", "line"), [("CSV", "{0},{1}\n"), ("JSON", '{{"a":{0},"b":"{1}"}}\n')], ids=["CSV", "JSON"]
+)
+def test_files_may_be_large(session: Session, folder: Path, format_: str, line: str) -> None:
+    text = "".join(line.format(i, "x" * 300) for i in range(40_000))
+    (folder / "f").write_text(text)
+    session.run("CREATE TABLE t (other INT)")
+    copied = session.run(f"COPY INTO t FROM '{folder}' FILEFORMAT = {format_} COPY_OPTIONS ('mergeSchema' = 'true')")
+    assert copied.rows == [(40_000, 40_000, 0)]
+    assert session.rows("SELECT count(*) FROM t WHERE other IS NULL") == [(40_000,)]
