@@ -13,7 +13,8 @@ import logging
 import resource
 import socket
 import threading
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -143,11 +144,12 @@ class BoundedProtocol(HttpToolsProtocol):
     _still_bytes = 0  # that have come since a head or body last began, ended or went on with a byte of the body
     _moved = False  # one of that has happened
     _head_timer: asyncio.TimerHandle | None = None
-    _unanswered: tuple[RequestResponseCycle, ...] = ()  # requests before the last one
+    _unanswered: deque[RequestResponseCycle]  # requests before the last one
     _looked = False  # at the first byte, which tells a client of another port
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self._unanswered = deque()
         self._guests = _guests[self.server_state]
         if len(self.connections) > self._guests.limit:
             victim = self._guests.victim() or self
@@ -194,8 +196,9 @@ class BoundedProtocol(HttpToolsProtocol):
         upgrades = self.parser.should_upgrade()
         if upgrades and (self.parser.get_method() == b"CONNECT" or any(name in _BODY for name, _ in self.headers)):
             raise _TooMuchError("a body with an upgrade")
-        before = (*self._unanswered, self.cycle)
-        self._unanswered = tuple(c for c in before if c is not None and not c.response_complete)
+        if self.cycle is not None:
+            self._unanswered.append(self.cycle)
+        self._drop_answered()
         super().on_headers_complete()
         self.cycle.transport = HeadFirst(self.transport, self.loop)  # type: ignore[assignment]
         scope: dict[str, Any] = self.cycle.scope  # type: ignore[assignment]
@@ -226,6 +229,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         if not self.flow.write_paused:
             _unsent.end(self)
+        self._drop_answered()
         self._guests.was_answered(self)
         super().on_response_complete()
 
@@ -275,9 +279,16 @@ class BoundedProtocol(HttpToolsProtocol):
         for cycle in self._cycles():
             cycle.disconnected = True
 
-    def _cycles(self) -> list[RequestResponseCycle]:
+    def _drop_answered(self) -> None:
+        """Of requests in a row, which may be thousands, the first is answered first."""
+        while self._unanswered and self._unanswered[0].response_complete:
+            self._unanswered.popleft()
+
+    def _cycles(self) -> Iterator[RequestResponseCycle]:
         """Requests that were not all answered when the last one began, and the last one."""
-        return [cycle for cycle in (*self._unanswered, self.cycle) if cycle is not None]
+        yield from self._unanswered
+        if self.cycle is not None:
+            yield self.cycle
 
     def _charge(self, size: int) -> None:
         """Count bytes of a head. What this raises within the parser is a bad request."""

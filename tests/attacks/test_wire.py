@@ -398,3 +398,12 @@ def test_wrong_fetches(server: Server) -> None:
         assert caught.value.sqlstate == "HY106"
         far = ttypes.TFetchResultsReq(operationHandle=own, orientation=0, maxRows=5, startRowOffset=2**62)
         assert not client.call("FetchResults", far).hasMoreRows
+
+
+def test_requests_in_a_row_hold_up_nobody(server: Server) -> None:
+    """Of twenty thousand that one packet after the other brings, each is looked at once, not with all before it."""
+    with socket.create_connection(address(server), 30) as peer:
+        peer.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n" * 20_000)
+        start = time.monotonic()
+        assert send(server, b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").startswith(b"HTTP/1.1 ")
+        assert time.monotonic() - start < 4  # it took twelve seconds
