@@ -75,12 +75,7 @@ def of_json(text: str) -> tuple[bytes, bytes]:
     except ValueError as error:
         raise MalformedError(text) from error
     check_end(text, at, end)
-    builder = Builder()
-    value = builder.value(document, 0)
-    metadata = builder.metadata()
-    if len(value) + len(metadata) > LARGEST:
-        raise OddError(f"a VARIANT of more than {LARGEST} bytes")
-    return metadata, value
+    return of_document(document)
 
 
 def check_end(text: str, at: int, end: int) -> None:

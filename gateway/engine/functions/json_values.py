@@ -211,7 +211,7 @@ def _decimal_reader(t: DecimalType) -> Callable[[Any], Decimal]:
 
 def _read_date(v: Any) -> int:
     if not isinstance(v, str):
-        return _bad()  # type: ignore[no-any-return]
+        raise _MisfitError
     days = parse_date(v)
     if days is None or len(v) != 10:
         raise RowError("UNSUPPORTED_FEATURE", f"from_json of '{v}' as DATE is not supported.")
@@ -232,7 +232,7 @@ def _struct_reader(t: StructType, misfits: list[str]) -> Callable[[Any], Any]:
 
     def read(v: Any) -> dict[str, Any]:
         if not isinstance(v, Members):
-            return _bad()  # type: ignore[no-any-return]
+            raise _MisfitError
         row: dict[str, Any] = dict.fromkeys(readers)
         for key, value in v.pairs:
             known = readers.get(key)

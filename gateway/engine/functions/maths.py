@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from gateway.engine.base import UdfSpec
 from gateway.engine.functions import Kernel, RowError, implementation
+from gateway.engine.functions.cast_numbers import nulls
 from gateway.engine.functions.distinct import per_distinct, scalar, vectorised
 from gateway.floats import float_text
 from gateway.sqltypes import BIGINT, INT, MAX_PRECISION, DataType, DecimalType
@@ -483,15 +484,11 @@ _CHECKED = {"+": pc.add_checked, "-": pc.subtract_checked, "*": pc.multiply_chec
 
 
 def _tried_floats(symbol: str, left: pa.Array, right: pa.Array, returns: pa.DataType) -> pa.Array:
-    (a, a_void), (b, b_void) = ((x.fill_null(0).to_numpy(zero_copy_only=False), _void(x)) for x in (left, right))
+    (a, a_void), (b, b_void) = ((x.fill_null(0).to_numpy(zero_copy_only=False), nulls(x)) for x in (left, right))
     kind = returns.to_pandas_dtype()
     void = a_void | b_void | ((b == 0) if symbol in "/%" else False)
     with np.errstate(all="ignore"):
         return pa.array(_FLOAT_OPERATIONS[symbol](a.astype(kind), b.astype(kind)), returns, mask=void)
-
-
-def _void(array: pa.Array) -> Any:
-    return array.is_null().to_numpy(zero_copy_only=False)
 
 
 def _float_remainder(a: float, b: float) -> float:

@@ -227,7 +227,7 @@ def written(value: Expr) -> Expr:
     except MalformedError:
         return bound.null(VARIANT) if value.impl == "parse_json" and value.params == (True,) else value
     except OddError:
-        pass
+        return value  # the call tells of it, if it is made
     return value
 
 
