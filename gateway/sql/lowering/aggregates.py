@@ -8,6 +8,7 @@ from gateway.sql.lowering.blocks import Block, BlockWriter
 from gateway.sql.lowering.constants import UNFOLDED
 from gateway.sql.lowering.inputs import Below, apart, with_agg_inputs
 from gateway.sql.lowering.planned_rows import is_local
+from gateway.sql.lowering.shared_sums import lowered_aggregates
 from gateway.sql.lowering.totals import beside_distinct
 from gateway.sql.typed import nodes as b
 from gateway.sql.typed.catalogue import is_steady
@@ -35,7 +36,9 @@ def aggregate(writer: BlockWriter, rel: b.Aggregate) -> Block:
         for c, e in zip(rel.columns, rel.keys, strict=False)
     ]
     columns = rel.columns[len(keys) :]
-    aggs = [(c, writer.lowering.lower(a)) for c, a in zip(columns, rel.aggs, strict=False) if c.id in writer.needed]
+    asked = [(c, a) for c, a in zip(columns, rel.aggs, strict=False) if c.id in writer.needed]
+    lowered = lowered_aggregates([a for _, a in asked], writer.lowering)
+    aggs = [(c, a) for (c, _), a in zip(asked, lowered, strict=True)]
     block, found = apart(writer, block, [*keys, *beside_distinct([a for _, a in aggs])])
     keys, aggs = found[: len(keys)], [(c, a) for (c, _), a in zip(aggs, found[len(keys) :], strict=True)]
     # Literals as keys would be ordinals, grouping() wants columns, and DataFusion tells expressions apart by names that

@@ -112,6 +112,13 @@ class Bounds:
         limits = of_type(result)
         return limits is not None and total <= limits[1]
 
+    def sum_splits(self, agg: Agg, added: Call, value: Expr, number: int) -> bool:
+        """Whether no row of `added`, ``value + number``, overflows, and a BIGINT holds all sums of either and of both."""
+        found, rows = self.of(value), self._inputs.get(id(agg), _MANY)
+        if found is None or not self.exact(added):
+            return False
+        return (max(abs(found[0]), abs(found[1])) + abs(number)) * rows < 1 << 63
+
     def rows(self, rel: Rel) -> int:
         """An upper bound of the rows of `rel`; learns the ranges of its columns on the way."""
         return min(self._rows(rel), _MANY)
