@@ -6,13 +6,14 @@ from collections.abc import Callable, Sequence
 
 from gateway.sql.lowering.blocks import Block, BlockWriter
 from gateway.sql.lowering.constants import UNFOLDED
+from gateway.sql.lowering.fewer_keys import with_fewer_keys
 from gateway.sql.lowering.inputs import Below, apart, with_agg_inputs
 from gateway.sql.lowering.planned_rows import is_local
 from gateway.sql.lowering.shared_sums import lowered_aggregates
 from gateway.sql.lowering.totals import beside_distinct
 from gateway.sql.typed import nodes as b
 from gateway.sql.typed.catalogue import is_steady
-from gateway.sql.typed.walk import has_columns, nodes
+from gateway.sql.typed.walk import has_columns, nodes, read_by
 from gateway.sqltypes import BIGINT, INT, VOID, DataType
 
 _UNASKED = b.lit(0, INT)
@@ -27,8 +28,12 @@ def _is_unasked(writer: BlockWriter, rel: b.Aggregate, column: b.Col, key: b.Exp
 
 
 def aggregate(writer: BlockWriter, rel: b.Aggregate) -> Block:
-    block = writer.opened(rel.input)
     written = is_local(rel.input)  # keys are computed below, with the rows
+    fewer = None if written else with_fewer_keys(rel, writer.lowering)
+    if fewer is not None:
+        writer.needed.update(i for e in fewer.exprs for i in read_by(e) if e not in rel.columns)
+        return writer.block(fewer)
+    block = writer.opened(rel.input)
     keys = [
         _UNASKED
         if _is_unasked(writer, rel, c, e)

@@ -2,8 +2,8 @@
 
 That pays where few rows are left, and costs a second pass over the selection where many are (a third of the time of a scan
 that reads little else). How many are left nobody knows beforehand; what tells: a value that a column must have, and a join
-with rows that were picked so, whose keys then pick from the others. With many other columns it always pays; rows that only
-others pick from, by several conditions of their own too, are not worth it for one or two columns more.
+with rows that were picked so, whose keys then pick from the others. With many other columns it always pays; beside several
+conditions it does not for one or two columns more, nor for none.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ _FEW_ROWS = 20  # one value is no small part of so few
 _MANY_COLUMNS = 5
 _FEW_COLUMNS = 2
 _SEVERAL_CONDITIONS = 2
+_MANY_CONDITIONS = 3
 _BOTH_SIDES = ("inner", "cross", "semi")
 
 
@@ -45,8 +46,9 @@ class LateColumns:
         """Whether a scan does of which so many columns are read."""
         conditions = self._hints.conditions.get(id(scan), 0)
         others = columns - conditions
-        if id(scan) in self._late:
-            return self._late[id(scan)] or conditions < _SEVERAL_CONDITIONS or others > _FEW_COLUMNS
+        if id(scan) in self._late and others > 0:
+            several = _MANY_CONDITIONS if self._late[id(scan)] else _SEVERAL_CONDITIONS
+            return conditions < several or others > _FEW_COLUMNS
         return conditions > 0 and others >= _MANY_COLUMNS
 
     def _leaves(self, rel: Rel) -> list[_Leaf]:

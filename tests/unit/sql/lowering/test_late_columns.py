@@ -40,7 +40,12 @@ CASES: list[tuple[str, list[str]]] = [
     # alone: a value that a column must have, or many columns beside those of conditions
     ("SELECT sum(price) FROM sales WHERE id = 7", ["sales"]),
     ("SELECT sum(price) FROM sales WHERE id IN (7, 8)", ["sales"]),
-    ("SELECT count(*) FROM shops WHERE town LIKE 's1%'", ["shops"]),
+    ("SELECT count(*) FROM shops WHERE town LIKE 's1%'", []),
+    ("SELECT max(size) FROM shops WHERE town LIKE 's1%'", ["shops"]),
+    ("SELECT count(*) FROM sales WHERE id = 7", []),
+    ("SELECT sum(price) FROM sales WHERE id = 7 AND day > 1", ["sales"]),
+    ("SELECT sum(price) FROM sales WHERE id = 7 AND day > 1 AND tax < 3", []),
+    ("SELECT sum(price + w + e) FROM sales WHERE id = 7 AND day > 1 AND tax < 3", ["sales"]),
     ("SELECT sum(price) FROM sales WHERE id > 7", []),
     ("SELECT sum(price) FROM sales WHERE price > tax", []),
     ("SELECT sum(price + tax + w + e + f) FROM sales WHERE id > 7", ["sales"]),
