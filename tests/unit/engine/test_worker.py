@@ -243,10 +243,15 @@ def test_a_worker_whose_parent_is_another_exits_at_once() -> None:
     assert process.returncode == 0
 
 
-def test_a_worker_takes_no_huge_pages_unless_the_operator_asks(monkeypatch: pytest.MonkeyPatch) -> None:
-    for given, wanted in ((None, b"0"), ("1", b"1")):
+@pytest.mark.parametrize(
+    ("name", "usual", "other"), [("MIMALLOC_ALLOW_THP", "0", "1"), ("MIMALLOC_PURGE_DELAY", "200", "9")]
+)
+def test_a_worker_returns_memory_as_said_unless_the_operator_asks(
+    monkeypatch: pytest.MonkeyPatch, name: str, usual: str, other: str
+) -> None:
+    for given, wanted in ((None, usual), (other, other)):
         if given is not None:
-            monkeypatch.setenv("MIMALLOC_ALLOW_THP", given)
+            monkeypatch.setenv(name, given)
         launched = Launched()
         try:
             variables = b""
@@ -257,5 +262,5 @@ def test_a_worker_takes_no_huge_pages_unless_the_operator_asks(monkeypatch: pyte
         finally:
             launched.socket.close()
             launched.process.wait(30)
-        assert values[b"MIMALLOC_ALLOW_THP"] == wanted
+        assert values[name.encode()] == wanted.encode()
         assert values[b"RUST_MIN_STACK"] == b"134217728"
