@@ -18,7 +18,7 @@ from gateway.delta import commit, row_ids
 from gateway.delta.commit import Action
 from gateway.delta.creation import clustering_of
 from gateway.delta.datafiles import target_bytes
-from gateway.delta.dataset import POSITION, DataFile, read_file
+from gateway.delta.dataset import POSITION, DataFile, Places, read_file
 from gateway.delta.features import Kept
 from gateway.delta.feed import CHANGE, COPIED
 from gateway.delta.file_columns import file_field
@@ -40,6 +40,8 @@ from gateway.sqltypes import BIGINT, VOID
 FILE_BYTES = 1 << 30
 # A file with more deleted rows is written anew although it is large.
 _DELETED = 0.05
+# Of rows that are written together, where that many come from small files.
+_SMALL_BYTES = 1 << 20
 # How files tell of the order that they are in.
 _CUBE, _CUBE_BY = "ZCUBE_ID", "ZCUBE_ZORDER_BY"
 _PURGE: commit.Parameters = {"applyPurge": True}
@@ -123,7 +125,7 @@ def compact(
     ):
         cube = _cube(layout)
         for one in bins:
-            for batch in _in_order(snapshot, rows_of_files(snapshot, one), layout, alive):
+            for batch in _in_order(snapshot, _joined(rows_of_files(snapshot, one), alive), layout, alive):
                 alive()
                 writer.take([batch])
             writer.finish(settles=False)
@@ -305,13 +307,35 @@ def rows_of_files(snapshot: Snapshot, one: Sequence[int]) -> Iterator[pa.RecordB
         for i in one
     ]
     verify_files(snapshot.root, read, snapshot.within)
+    places = Places(columns)
     for number, file in zip(one, read, strict=True):
-        for batch in read_file(file, columns, schema, snapshot.within):
+        for batch in read_file(file, columns, schema, snapshot.within, places):
+            if not more:
+                yield batch.select(range(width))
+                continue
             rows = batch.select(range(width))
             known = [np.full(batch.num_rows, value, dtype=np.int64) for value in (COPIED, number)]
             for values in [*map(pa.array, known), batch.column(width)][:more]:
                 rows = rows.append_column(CHANGE, values)
             yield rows
+
+
+def _joined(batches: Iterator[pa.RecordBatch], alive: Callable[[], None]) -> Iterator[pa.RecordBatch]:
+    """The same rows without the smallest of batches, each of which costs the writer as much as a large one."""
+    held, size = list[pa.RecordBatch](), 0
+    for batch in batches:
+        alive()
+        large = batch.nbytes >= _SMALL_BYTES
+        if not large:
+            held.append(batch)
+            size += batch.nbytes
+        if held and (large or size >= _SMALL_BYTES):
+            yield pa.concat_batches(held)
+            held, size = [], 0
+        if large:
+            yield batch
+    if held:
+        yield pa.concat_batches(held)
 
 
 def _without_change(action: Action, cube: Fields) -> Action:

@@ -73,9 +73,10 @@ class _Scanner:
         return pa.schema([self._dataset.schema.field(n) for n in self._names])
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
+        columns = [self._dataset.column(n) for n in self._names]
+        places = Places(columns)
         for file in self._files:
-            columns = [self._dataset.column(n) for n in self._names]
-            yield from read_file(file, columns, self.projected_schema, self._dataset.within)
+            yield from read_file(file, columns, self.projected_schema, self._dataset.within, places)
 
 
 class _Fragment:
@@ -116,11 +117,39 @@ def _no_filter(expression: Any) -> None:
         raise ServerError("INTERNAL_ERROR", "A filter was pushed into a scan that evaluates none.")
 
 
-def read_file(file: DataFile, columns: Sequence[Column], schema: pa.Schema, within: Within) -> Iterator[pa.RecordBatch]:
+class Places:
+    """Where files hold columns; for files in a row that are alike it is looked up once.
+
+    Attributes:
+        found: by the columns' names, which of a file's it is; None: it has none.
+        indices: of the leaves that are read.
+        order: which column of the batches holds which column of the file, as they come in the file's order.
+    """
+
+    def __init__(self, columns: Sequence[Column]) -> None:
+        self._columns = columns
+        self._known: tuple[pa.Schema, set[str]] | None = None
+
+    def look_up(self, stored: pa.Schema, constants: set[str]) -> None:
+        """Set the attributes for a file."""
+        known = self._known
+        if known is not None and known[1] == constants and stored.equals(known[0], check_metadata=True):
+            return
+        leaves = _leaf_ranges(stored)
+        self.found = {c.name: _find(c, stored) for c in self._columns if c.name not in constants}
+        there = {at for at in self.found.values() if at is not None}
+        self.indices = [i for at in self.found.values() if at is not None for i in leaves[at]]
+        self.order = {at: n for n, at in enumerate(sorted(there))}
+        self._known = stored, constants
+
+
+def read_file(
+    file: DataFile, columns: Sequence[Column], schema: pa.Schema, within: Within, places: Places | None = None
+) -> Iterator[pa.RecordBatch]:
     """Batches of one file as `schema` (one field per column). Raises ServerError FAILED_READ_FILE naming the file."""
     try:
         with opened_parquet(file.path, within, coerce_int96_timestamp_unit="us") as parquet:
-            yield from _read_file(file, parquet, columns, schema)
+            yield from _read_file(file, parquet, columns, schema, places or Places(columns))
     except GatewayError:
         raise
     except (pa.ArrowException, OSError, ValueError) as error:
@@ -129,17 +158,13 @@ def read_file(file: DataFile, columns: Sequence[Column], schema: pa.Schema, with
 
 
 def _read_file(
-    file: DataFile, parquet: pq.ParquetFile, columns: Sequence[Column], schema: pa.Schema
+    file: DataFile, parquet: pq.ParquetFile, columns: Sequence[Column], schema: pa.Schema, places: Places
 ) -> Iterator[pa.RecordBatch]:
-    stored = parquet.schema_arrow
-    leaves = _leaf_ranges(stored)
-    found = {c.name: _find(c, stored) for c in columns if c.name not in file.constants}
-    indices = [i for at in found.values() if at is not None for i in leaves[at]]
-    # Which column of the batches holds which column of the file: they come in the file's order.
-    order = {at: n for n, at in enumerate(sorted({at for at in found.values() if at is not None}))}
+    places.look_up(parquet.schema_arrow, set(file.constants))
+    found, order = places.found, places.order
     if file.live is not None and len(file.live) > parquet.metadata.num_rows:
         raise ServerError("FAILED_READ_FILE", f"The deletion vector of {file.path} is longer than the file.")
-    for start, count, batch in _batches(parquet, indices, file.live):
+    for start, count, batch in _batches(parquet, places.indices, file.live):
         live = None if file.live is None else _live(file.live, start, count)
         positions = np.arange(start, start + count, dtype=np.int64)
         rows = count if live is None else int(live.sum())

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from gateway.delta import dataset
-from gateway.delta.dataset import POSITION, DataFile, read_file
+from gateway.delta.dataset import POSITION, DataFile, Places, read_file
 from gateway.delta.schema import Column
 from gateway.sqltypes import BIGINT
 
@@ -47,6 +47,27 @@ def test_live_rows_and_their_numbers(path: str, name: str, length: int) -> None:
         found = pa.Table.from_batches(read_file(file, columns, schema, (str(Path(path).parent),)), schema)
         assert found.column("n").to_pylist() == expected
         assert len(columns) == 1 or found.column("id").to_pylist() == [i * 3 for i in expected]
+
+
+def test_files_in_a_row_are_looked_at_each_where_they_differ(tmp_path: Path) -> None:
+    more = Column("m", "m", None, BIGINT, nullable=True)
+    schema = pa.schema([("id", pa.int64()), ("m", pa.int64())])
+    tables = [
+        (pa.table({"id": [1], "m": [2]}), {}),
+        (pa.table({"id": [3], "m": [4]}), {}),
+        (pa.table({"x": ["-"], "m": [6], "id": [5]}), {}),
+        (pa.table({"id": [7]}), {}),
+        (pa.table({"id": [9], "m": [0]}), {"m": pa.scalar(10, pa.int64())}),
+        (pa.table({"id": [11], "m": [12]}), {}),
+    ]
+    found, places = [], Places((ID, more))
+    for number, (table, constants) in enumerate(tables):
+        path = tmp_path / f"{number}.parquet"
+        pq.write_table(table, path)
+        file = DataFile(str(path), path.stat().st_size, constants, None)
+        for batch in read_file(file, (ID, more), schema, (str(tmp_path),), places):
+            found += batch.to_pylist()
+    assert [(row["id"], row["m"]) for row in found] == [(1, 2), (3, 4), (5, 6), (7, None), (9, 10), (11, 12)]
 
 
 def test_only_groups_with_live_rows_are_read(path: str) -> None:

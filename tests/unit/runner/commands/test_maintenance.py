@@ -58,6 +58,23 @@ def test_small_files_are_put_together(parted: Session) -> None:
     assert _rows(parted) == before
 
 
+@pytest.mark.parametrize("small", [1, 64, 1 << 20])
+def test_small_and_large_files_are_put_together_whole(
+    session: Session, monkeypatch: pytest.MonkeyPatch, small: int
+) -> None:
+    monkeypatch.setattr(compaction, "_SMALL_BYTES", small)
+    session.run("CREATE TABLE t (id INT, s STRING)")
+    for first in range(0, 400, 50):
+        session.run(
+            f"INSERT INTO t SELECT id, repeat('x', {first}) FROM range({first}, {first + (1 if first % 100 else 50)})"
+        )
+    session.run("ALTER TABLE t ADD COLUMN n INT")
+    session.run("INSERT INTO t VALUES (900, NULL, 1), (901, 'y', 2)")
+    before = _rows(session)
+    session.run("OPTIMIZE t")
+    assert _rows(session) == before
+
+
 def test_where_there_is_nothing_to_do_there_is_no_commit(parted: Session) -> None:
     parted.run("OPTIMIZE t")
     versions = count_versions(parted)
