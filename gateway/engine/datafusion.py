@@ -134,7 +134,7 @@ class DataFusionEngine:
 
     def run(self, query: Query) -> Execution:
         """Plan `query`; rows come from the execution's `batches`. Raises GatewayError."""
-        return DataFusionExecution(self, query) if query.row is None else KnownExecution(query.row)
+        return DataFusionExecution(self, query) if query.rows is None else KnownExecution(query.rows)
 
     def explain(self, query: Query) -> str:
         """The optimised logical and the physical plan as text, of the first way in which the engine can plan it."""

@@ -10,17 +10,17 @@ import pyarrow as pa
 
 @dataclass(frozen=True, slots=True)
 class KnownExecution:
-    """An `engine.base.Execution` of one row."""
+    """An `engine.base.Execution` of rows that are known."""
 
-    row: pa.RecordBatch
+    rows: pa.RecordBatch
     spilled_bytes: int = 0
 
     def start(self) -> None:
         """There is nothing to plan."""
 
     def batches(self) -> Generator[pa.RecordBatch, None, None]:
-        """The row."""
-        yield self.row
+        """The rows."""
+        yield self.rows
 
     def close(self) -> None:
         """There is nothing to let go of."""

@@ -12,7 +12,7 @@ from gateway.sql.bind.resolve import Binder, BoundQuery, Node
 from gateway.sql.functions import CATALOGUE
 from gateway.sql.lowering.blocks import Generated, ScanUse
 from gateway.sql.lowering.bounds import Bounds
-from gateway.sql.lowering.constant_rows import known_row
+from gateway.sql.lowering.constant_rows import known_rows
 from gateway.sql.lowering.constants import computed_first
 from gateway.sql.lowering.counts import counted, without_passed_rows
 from gateway.sql.lowering.existence import rewritten
@@ -98,16 +98,16 @@ def binder_of(
 def compile_query(query: BoundQuery, context: Context, answers: bool = False) -> Compiled:
     """Engine text of a bound query; raises UNSUPPORTED_… for what has no proved form.
 
-    With `answers` a row that is known by now stands in for the text.
+    With `answers` rows that are known by now stand in for the text.
     """
     rel = query.rel if query.ids is None else with_inlined(query.rel, query.ids)
     check_extent(rel)
     check_variants(rel)
     rel = without_passed_rows(counted(rel))
-    row = known_row(rel, context) if answers else None
-    if row is not None:
+    rows = known_rows(rel, context) if answers else None
+    if rows is not None:
         return Compiled(
-            query.schema, rel, Generated("", {}, {}, {}, row=row), Hints(rel, context, False), may_raise=False
+            query.schema, rel, Generated("", {}, {}, {}, rows=rows), Hints(rel, context, False), may_raise=False
         )
     constants, local = computed_first(rel, CATALOGUE, context), local_columns(rel)
     if query.ids is not None:

@@ -149,7 +149,7 @@ def insert(command: c.Insert, job: Statement, env: Environment, runner: Queries,
             return overwrite(change, rows, binder, env, runner, emit)
         write.check_appendable(table.location)
         guarded = guarded_query(rows, grown.snapshot, binder)
-        decision = plan(compile_query(guarded, env.context))
+        decision = plan(compile_query(guarded, env.context, answers=True))
         runner.check_size(decision, env, command.table.span)
         batches = announced_rows("INSERT", decision, INSERTED, runner, emit)
         found = checked(batches, grown.snapshot, command.table.span)

@@ -62,7 +62,7 @@ class ScanUse:
 class Generated:
     """Engine text and all that it refers to: `scans` by table name, constant tables, functions.
 
-    `first` is what is to be computed before, for its errors alone; `counted` are the rows of all ranges; `row` is the answer
+    `first` is what is to be computed before, for its errors alone; `counted` are the rows of all ranges; `rows` are the answer
     where it is known, without a text.
     """
 
@@ -72,7 +72,7 @@ class Generated:
     udfs: dict[str, UdfSpec]
     first: str = ""
     counted: int = 0
-    row: pa.RecordBatch | None = None
+    rows: pa.RecordBatch | None = None
 
 
 @dataclass(slots=True)

@@ -1,5 +1,5 @@
-"""Constant rows as Arrow: of VALUES scalars as they were folded, and arrays, maps and structs made of such; of a SELECT without
-FROM its one row."""
+"""Constant rows as Arrow: of VALUES scalars as they were folded, and arrays, maps and structs made of such; and what a query of
+a few of them, or of none, answers."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from gateway.sql.functions.fold import fold
 from gateway.sql.typed import nodes as b
 from gateway.sql.typed.catalogue import Context
 from gateway.sql.typed.nodes import Call, Cast, Expr
+from gateway.sql.typed.walk import substituted
 from gateway.sqltypes import VOID, ArrayType, DataType, MapType, StructType
 
 _NESTED = (ArrayType, MapType, StructType)
+_MOST_CELLS = 256  # the engine takes less time for more
 
 
 class _NoConstantError(Exception):
@@ -33,17 +35,36 @@ def batch_of(rel: b.Values, context: Context) -> pa.RecordBatch | None:
     return pa.RecordBatch.from_arrays(arrays, [f"v{c.id}" for c in rel.columns])
 
 
-def known_row(rel: b.Rel, context: Context) -> pa.RecordBatch | None:
-    """The row of a SELECT without FROM whose values are all scalars that are known, with columns c0..cn; else None."""
-    if not isinstance(rel, b.Project) or not isinstance(rel.input, b.OneRow):
+def known_rows(rel: b.Rel, context: Context) -> pa.RecordBatch | None:
+    """A few rows of scalars that are all known, of a SELECT without FROM or of VALUES, with columns c0..cn; else None."""
+    rows = _literals(rel, context) if rel.columns else None
+    if rows is None:
         return None
-    arrays = []
-    for column, expr in zip(rel.columns, rel.exprs, strict=True):
-        literal = fold(expr, context)
-        if literal is None or literal.type != column.type or isinstance(column.type, _NESTED):
-            return None
-        arrays.append(pa.array([literal.value], column.type.arrow()))
+    arrays = [pa.array([row[at].value for row in rows], c.type.arrow()) for at, c in enumerate(rel.columns)]
     return pa.RecordBatch.from_arrays(arrays, [f"c{i}" for i in range(len(arrays))])
+
+
+def _literals(rel: b.Rel, context: Context) -> list[list[b.Lit]] | None:
+    """The cells of all rows, if each of them is known, those that nobody reads too: they may raise."""
+    if isinstance(rel, b.OneRow):
+        return [[]]
+    if isinstance(rel, b.Values):
+        rows: Sequence[Sequence[Expr]] = rel.rows
+    elif isinstance(rel, b.Project) and (below := _literals(rel.input, context)) is not None:
+        given = ({c.id: e for c, e in zip(rel.input.columns, row, strict=True)} for row in below)
+        rows = [[substituted(e, cells) if cells else e for e in rel.exprs] for cells in given]
+    else:
+        return None
+    if len(rows) * len(rel.columns) > _MOST_CELLS or any(isinstance(c.type, _NESTED) for c in rel.columns):
+        return None
+    found = []
+    for row in rows:
+        cells = [fold(e, context) for e in row]
+        known = [e for e, c in zip(cells, rel.columns, strict=True) if e is not None and e.type == c.type]
+        if len(known) < len(cells):
+            return None
+        found.append(known)
+    return found
 
 
 def _value(e: Expr, t: DataType, context: Context) -> Any:
