@@ -112,7 +112,8 @@ def _marked(spec: Fields, vector: Fields, snapshot: Snapshot, file: int) -> Fiel
 def _loosened(text: str, rows: int) -> str:
     """Statistics of which bounds are no longer tight, as text where it can be: numbers must stay as they are spelt."""
     found = json.loads(text)
-    if found.get("numRecords") is not None:
+    counted = found.get("numRecords")
+    if isinstance(counted, int) and counted == rows:  # others count as none, and files with vectors need one
         if "tightBounds" not in found:
             return f'{text.rstrip()[:-1]},"tightBounds":false}}'
         if found["tightBounds"] is False:

@@ -22,6 +22,7 @@ from gateway.delta.datafiles import FILE_BYTES, DataFileWriter
 from gateway.delta.dataset import POSITION
 from gateway.delta.features import Kept
 from gateway.delta.feed import CHANGE, Feed, keeps_feed
+from gateway.delta.misread import unreadable_file
 from gateway.delta.partitions import value_text
 from gateway.delta.predicates import Predicate
 from gateway.delta.pruning import Mask, prune
@@ -37,7 +38,7 @@ from gateway.delta.write import (
     shape_of,
     storage_errors,
 )
-from gateway.errors import UserError
+from gateway.errors import ServerError, UserError
 from gateway.sqltypes import BIGINT
 
 #: What each scan of a change has left files out by; no predicates: it has read them all.
@@ -362,12 +363,30 @@ def without_rows(snapshot: Snapshot, gone: Mapping[int, npt.NDArray[np.int64]]) 
 
 
 def records(snapshot: Snapshot, file: int) -> int:
-    """Rows of a file, deleted ones counted."""
-    known = snapshot.files.num_records[file].as_py()
-    if known is not None:
-        return int(known)
-    with source(snapshot.files.paths[file], snapshot.within) as opened:
-        return int(pq.read_metadata(opened).num_rows)
+    """Rows of a file that loses some, deleted ones counted.
+
+    Raises ServerError DELTA_LOG_CORRUPT where the log counts others: by a count too low, rows that stay would go with the file.
+    """
+    path, known = snapshot.files.paths[file], snapshot.files.num_records[file].as_py()
+    try:
+        with source(path, snapshot.within) as opened:
+            rows = int(pq.read_metadata(opened).num_rows)
+    except (pa.ArrowException, OSError) as error:
+        raise unreadable_file(path, error) from error
+    if known not in (None, rows):
+        text = (
+            f"The log of the Delta table {snapshot.root} counts {known} rows in the file {path}, which has {rows}. "
+            "ANALYZE TABLE … COMPUTE DELTA STATISTICS counts them anew."
+        )
+        raise ServerError("DELTA_LOG_CORRUPT", text)
+    return rows
+
+
+def partly_left(snapshot: Snapshot, gone: Mapping[int, int]) -> list[int]:
+    """Which files keep rows, of those that lose so many. Raises as `records`."""
+    for file in gone:
+        records(snapshot, file)
+    return [file for file, count in gone.items() if snapshot.files.live_rows[file] != count]
 
 
 def _alone(rows: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.bool_]:

@@ -438,3 +438,34 @@ def test_statistics_that_cannot_be_read_are_told_anew(client: Client, log: Path,
     answer(client, "ANALYZE TABLE damaged COMPUTE DELTA STATISTICS")
     newest = log.with_name(f"{1:020d}.json").read_text().splitlines()
     assert [json.loads(a["add"]["stats"]) for a in map(json.loads, newest) if "add" in a] == [json.loads(good)]
+
+
+LEFT = {
+    "DELETE FROM damaged WHERE id < 3": 97,
+    "DELETE FROM damaged WHERE id = (SELECT 50)": 99,
+    "UPDATE damaged SET s = 'x' WHERE id = 50": 100,
+    "MERGE INTO damaged d USING (SELECT 50 AS id) n ON d.id = n.id WHEN MATCHED THEN DELETE": 99,
+    "INSERT INTO damaged REPLACE WHERE id < 3 SELECT 1, 'x'": 98,
+}
+
+
+@pytest.mark.parametrize("vectors", ["true", "false"])
+@pytest.mark.parametrize("count", [3, 1000, -5, 2**63])
+@pytest.mark.parametrize("change", LEFT)
+def test_a_wrong_count_of_rows_takes_no_other_rows_along(
+    client: Client, log: Path, change: str, count: int, vectors: str
+) -> None:
+    actions = [json.loads(line) for line in log.read_text().splitlines()]
+    (stats,) = (json.loads(a["add"]["stats"]) for a in actions if "add" in a)
+    wrong = changed("add", stats=json.dumps({**stats, "numRecords": count}))
+    kept = changed("metaData", configuration={"delta.enableDeletionVectors": vectors})
+    log.write_text("".join(json.dumps(a) + "\n" for a in kept(wrong(actions))))
+    told = outcome(client, change)
+    (rows,) = answer(client, "SELECT count(id) AS n FROM damaged")
+    if not isinstance(told, RemoteError):  # the rows that stay were written by what was read
+        assert rows["n"] == LEFT[change]
+        return
+    assert f"counts {count} rows" in str(told) and rows["n"] == 100
+    answer(client, "ANALYZE TABLE damaged COMPUTE DELTA STATISTICS")
+    answer(client, change)
+    assert answer(client, "SELECT count(id) AS n FROM damaged") == [{"n": LEFT[change]}]

@@ -25,6 +25,7 @@ from gateway.delta.rewrite import (
     marked,
     only_files,
     only_rows,
+    partly_left,
     replace_files,
     trail,
     with_trail,
@@ -199,16 +200,15 @@ def delete(command: c.Delete, job: Statement, env: Environment, runner: Queries,
     build = matches(command.condition)
     try:
         one.check(kept(command.condition))
-        found = _whole(one, command, emit)
+        found, partly = _whole(one, command, emit), list[int]()
         if found is None:
             if one.asks or marks_rows(one.snapshot):
                 return _deleted_by_place(one, command, started, emit)
             _, rows = one.announced(build, emit)
             found = counts_of(rows)
+            partly = partly_left(one.snapshot, found)
         if not found:
             return _answer("DELETE", 0, None)
-        live = one.snapshot.files.live_rows
-        partly = [i for i, count in found.items() if live[i] != count]
         clock = Clock(started)
         change = Change(
             "DELETE", {"predicate": _predicate(command.condition, one, ["true"])}, _deleted(sum(found.values()), clock)

@@ -17,7 +17,7 @@ from gateway.config.session import OVERWRITE_MODE
 from gateway.delta.commit import Parameters
 from gateway.delta.feed import DELETE
 from gateway.delta.identity import Numbering
-from gateway.delta.rewrite import Change, Replaced, check_changeable, replace_files, replace_partitions
+from gateway.delta.rewrite import Change, Replaced, check_changeable, partly_left, replace_files, replace_partitions
 from gateway.engine.base import Emit, Planned, Statement
 from gateway.errors import Span, UserError, unsupported
 from gateway.planner import plan
@@ -117,8 +117,7 @@ def overwrite(of: Overwrite, rows: BoundQuery, binder: Binder, env: Environment,
         one.reads.append(())
     else:
         found = counts_of(one.rows(matches(condition), emit))
-        live = one.snapshot.files.live_rows
-        partly = [i for i, count in found.items() if live[i] != count]
+        partly = partly_left(one.snapshot, found)
     copied = Counted(one.written(kept(condition), emit, one.of(partly)) if partly else iter(()))
     parameters = {"mode": "Overwrite", "partitionBy": "[]"}
     if condition is not None:
