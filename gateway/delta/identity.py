@@ -76,13 +76,18 @@ def goes_up(column: Column) -> bool:
     return _whole(column, STEP) > 0
 
 
+def start_and_step(column: Column) -> tuple[int, int]:
+    """Where the numbers of an identity column begin, and their step. Raises ServerError DELTA_LOG_CORRUPT."""
+    return _whole(column, START), _whole(column, STEP)
+
+
 def last_number(column: Column, found: int | None) -> int | None:
     """The last number that a column counts as given, where its rows have `found` as their last; None for none.
 
     Delta takes the next one of its steps for a number that is none of them, and heeds none before the first. Raises UserError
     ARITHMETIC_OVERFLOW where there is no such step.
     """
-    start, step = _whole(column, START), _whole(column, STEP)
+    start, step = start_and_step(column)
     old = _whole(column, MARK) if MARK in column.metadata else None
     if found is None or (found - start) * step < 0:
         return old

@@ -125,11 +125,15 @@ def logged_metadata(snapshot: Snapshot) -> dict[str, Any]:
     Raises ServerError; also if another table has come to its name.
     """
     found = _from_log(snapshot)
-    if not isinstance(found, dict) or not isinstance(found.get("schemaString"), str):
+    if not isinstance(found, dict) or not isinstance(found.get("schemaString"), str) or not _has_its_types(found):
         raise ServerError("DELTA_LOG_CORRUPT", f"The log of the Delta table {snapshot.root} holds no metadata.")
     if str(found.get("id")) != snapshot.table_id:
         raise moved(snapshot.root)
     return found
+
+
+def _has_its_types(found: dict[str, Any]) -> bool:
+    return isinstance(found.get("configuration", {}), dict) and isinstance(found.get("partitionColumns", []), list)
 
 
 def _from_log(snapshot: Snapshot) -> Any:

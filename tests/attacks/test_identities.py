@@ -48,4 +48,7 @@ def test_what_numbers_no_row_is_told(client: Client, server: Server, key: str, v
     changed(folder / name / "_delta_log", key, value)
     with pytest.raises(RemoteError, match="DELTA_LOG_CORRUPT"):
         answer(client, f"INSERT INTO {name} (v) VALUES (3)")
+    if key == "step":
+        with pytest.raises(RemoteError, match="DELTA_LOG_CORRUPT"):
+            answer(client, f"SHOW CREATE TABLE {name}")
     assert answer(client, f"SELECT id FROM {name} ORDER BY id") == [{"id": 1}, {"id": 2}]

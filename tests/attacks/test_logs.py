@@ -469,3 +469,13 @@ def test_a_wrong_count_of_rows_takes_no_other_rows_along(
     answer(client, "ANALYZE TABLE damaged COMPUTE DELTA STATISTICS")
     answer(client, change)
     assert answer(client, "SELECT count(id) AS n FROM damaged") == [{"n": LEFT[change]}]
+
+
+@pytest.mark.parametrize("configuration", [None, [], "x"])
+def test_properties_that_are_none_by_now_are_told(client: Client, log: Path, configuration: Any) -> None:
+    answer(client, "INSERT INTO damaged VALUES (1, 'x')")
+    assert answer(client, "SELECT count(*) AS n FROM damaged") == [{"n": 101}]
+    actions = [json.loads(line) for line in log.read_text().splitlines()]
+    log.write_text("".join(json.dumps(a) + "\n" for a in changed("metaData", configuration=configuration)(actions)))
+    for text in ("ALTER TABLE damaged ADD COLUMN more INT", "CREATE TABLE copied SHALLOW CLONE damaged"):
+        assert "[DELTA_LOG_CORRUPT]" in str(outcome(client, text))

@@ -12,9 +12,10 @@ from gateway.catalog.objects import StoredTable, StoredView
 from gateway.delta.creation import clustering_of
 from gateway.delta.expressions import DEFAULT, GENERATED, INVARIANTS
 from gateway.delta.features import Kept
-from gateway.delta.identity import EXPLICIT, START, STEP
+from gateway.delta.identity import is_identity, start_and_step, takes_values
 from gateway.delta.log import IN_COMMIT_SINCE
 from gateway.delta.properties import FEATURE, MOST_ID
+from gateway.delta.schema import Column
 from gateway.delta.write import check_snapshot_writable
 from gateway.errors import unsupported
 from gateway.sqltypes import (
@@ -143,7 +144,7 @@ def table_statement(table: DeltaBoundTable, keys: Sequence[str] = ()) -> str:
     check_snapshot_writable(snapshot, kept=Kept.BY_STATEMENT)
     columns = [
         f"{quote_if_needed(f.name)} {f.type.sql}{'' if f.nullable else ' NOT NULL'}"
-        f"{_computed(snapshot.by_name[f.name].metadata)}{_comment_clause(f.comment)}"
+        f"{_computed(snapshot.by_name[f.name])}{_comment_clause(f.comment)}"
         for f in table.schema.fields
     ]
     text = f"CREATE TABLE {_full(table.name)} (\n  " + ",\n  ".join([*columns, *keys]) + ")\nUSING delta\n"
@@ -159,15 +160,16 @@ def table_statement(table: DeltaBoundTable, keys: Sequence[str] = ()) -> str:
     return text + _clauses(table.comment, kept)
 
 
-def _computed(metadata: Mapping[str, Any]) -> str:
+def _computed(column: Column) -> str:
     """What a column is when nothing is given for it."""
+    metadata = column.metadata
     if INVARIANTS in metadata:
         raise unsupported("SHOW CREATE TABLE of a table with invariants")
     if GENERATED in metadata:
         return f" GENERATED ALWAYS AS ({metadata[GENERATED]})"
-    if START in metadata:
-        kind = "BY DEFAULT" if metadata.get(EXPLICIT) else "ALWAYS"
-        return f" GENERATED {kind} AS IDENTITY (START WITH {metadata[START]} INCREMENT BY {metadata[STEP]})"
+    if is_identity(column):
+        kind, (start, step) = "BY DEFAULT" if takes_values(column) else "ALWAYS", start_and_step(column)
+        return f" GENERATED {kind} AS IDENTITY (START WITH {start} INCREMENT BY {step})"
     return f" DEFAULT {metadata[DEFAULT]}" if DEFAULT in metadata else ""
 
 
