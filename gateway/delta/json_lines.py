@@ -6,9 +6,11 @@ types under one name (but for numbers), are refused by name: there Spark makes t
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 import pyarrow as pa
@@ -16,7 +18,7 @@ import pyarrow as pa
 from gateway.delta.containment import Within, opened
 from gateway.delta.misread import unreadable_file
 from gateway.delta.text_files import LARGEST, check_name, check_width
-from gateway.errors import UnsupportedError, UserError
+from gateway.errors import ServerError, UnsupportedError, UserError
 
 _LINES = 1 << 15  # at once
 _USUAL: Mapping[str, tuple[str, ...]] = {
@@ -42,10 +44,11 @@ def check_options(options: Mapping[str, str]) -> None:
 
 
 def read_json(paths: Sequence[str], within: Within) -> pa.Table:
-    """The rows of files. Raises UnsupportedError, FAILED_READ_FILE, UNABLE_TO_INFER_SCHEMA."""
+    """The rows of files, which are read twice. Raises UnsupportedError, FAILED_READ_FILE, UNABLE_TO_INFER_SCHEMA."""
     found: Any = None
+    seen = {path: hashlib.blake2b() for path in paths}
     for path in paths:
-        for at, row in _rows(path, within):
+        for at, row in _rows(path, within, seen[path]):
             if not isinstance(row, dict):
                 raise _unsupported(f"line {at} of {path}, which is no object,")
             found = _merged(found, _kind(row, f"line {at} of {path}"), f"line {at} of {path}")
@@ -53,17 +56,35 @@ def read_json(paths: Sequence[str], within: Within) -> pa.Table:
         raise UserError("UNABLE_TO_INFER_SCHEMA", "Unable to infer schema for JSON.")
     shape = _arrow(found)
     schema = pa.schema(list(shape))
-    batches = []
+    batches: list[pa.RecordBatch] = []
     for path in paths:
-        pending: list[Any] = []
-        for _, row in _rows(path, within):
-            pending.append(row)
-            if len(pending) == _LINES:
-                batches.append(_batch(pending, shape))
-                pending = []
-        if pending:
-            batches.append(_batch(pending, shape))
+        with _unchanged(path, seen[path].digest()) as again:
+            batches += _batches(_rows(path, within, again), shape)
     return pa.Table.from_batches(batches, schema)
+
+
+@contextmanager
+def _unchanged(path: str, before: bytes) -> Iterator[hashlib.blake2b]:
+    """Raise ServerError FAILED_READ_FILE unless what is read now is what its types were found in."""
+    again, failure = hashlib.blake2b(), None
+    try:
+        yield again
+    except (TypeError, ValueError, AttributeError, UnsupportedError, pa.ArrowException) as error:
+        failure = error
+    if failure is not None or again.digest() != before:
+        text = f"The file {path} was changed while it was read. Send the statement again."
+        raise ServerError("FAILED_READ_FILE", text, retryable=True) from failure
+
+
+def _batches(rows: Iterator[tuple[int, Any]], shape: pa.StructType) -> Iterator[pa.RecordBatch]:
+    pending: list[Any] = []
+    for _, row in rows:
+        pending.append(row)
+        if len(pending) == _LINES:
+            yield _batch(pending, shape)
+            pending = []
+    if pending:
+        yield _batch(pending, shape)
 
 
 def _unsupported(what: str) -> UnsupportedError:
@@ -85,8 +106,8 @@ def _value(value: Any, kind: pa.DataType) -> Any:
     return float(value) if pa.types.is_float64(kind) else value
 
 
-def _rows(path: str, within: Within) -> Iterator[tuple[int, Any]]:
-    """The lines that are not blank, with their numbers."""
+def _rows(path: str, within: Within, read: hashlib.blake2b) -> Iterator[tuple[int, Any]]:
+    """The lines that are not blank, with their numbers; `read` takes in all that comes."""
     check_name(path)
     decoder = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_no_constant)
     try:
@@ -94,6 +115,7 @@ def _rows(path: str, within: Within) -> Iterator[tuple[int, Any]]:
             if os.fstat(file.fileno()).st_size > LARGEST:
                 raise _unsupported(f"the file {path}, which has more than {LARGEST} bytes,")
             for at, line in enumerate(file, 1):
+                read.update(line.encode())
                 text = line.strip(" \t\r\n")
                 if not text:
                     continue
