@@ -190,14 +190,14 @@ _SIZES: Mapping[str, Callable[[Sequence[float | None]], str | None]] = {
 
 
 def _hint_of_tasks(statement: Statement, i: int) -> str | None:
-    """A hint behind the SELECT at `i` that asks for more tasks than Spark has room for."""
+    """A hint behind the SELECT at `i`, one of several, that asks for more tasks than Spark has room for."""
     gap = statement.text[statement.tokens[i].end + 1 : max(statement.tokens[i + 1].start, statement.tokens[i].end + 1)]
-    _, _, hint = gap.partition("/*+")
-    if not hint:
-        return None
-    tokens, words, _ = scan(hint.partition("*/")[0])
-    asked = (_number(token.text) for token, word in zip(tokens, words, strict=True) if word == NUMBER)
-    return None if all(_in(n, 0, _MOST_TASKS) for n in asked) else f"a hint with a number beyond {_MOST_TASKS}"
+    for hint in gap.split("/*+")[1:]:
+        tokens, words, _ = scan(hint.partition("*/")[0])
+        asked = (_number(token.text) for token, word in zip(tokens, words, strict=True) if word == NUMBER)
+        if not all(_in(n, 0, _MOST_TASKS) for n in asked):
+            return f"a hint with a number beyond {_MOST_TASKS}"
+    return None
 
 
 def _options_are_known(statement: Statement, opened: int) -> bool:

@@ -37,6 +37,6 @@ def test_a_file_that_changes_between_its_types_and_its_rows_is_told(
         return arrow(kind)
 
     monkeypatch.setattr(json_lines, "_arrow", arrow_and_later)
-    with pytest.raises(ServerError, match="FAILED_READ_FILE.*changed while it was read") as told:
+    with pytest.raises(ServerError, match=r"FAILED_READ_FILE.*changed while it was read") as told:
         json_lines.read_json([str(path)], (str(tmp_path),))
     assert told.value.retryable

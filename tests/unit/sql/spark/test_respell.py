@@ -242,6 +242,8 @@ REFUSED = [
     "SELECT * FROM range(0, 10, 1, 2147483647)",
     "SELECT * FROM `range`(0, array(1, 2)[0], 1, 1000 * 1000)",
     "WITH x AS (SELECT /*+ COALESCE(5), REPARTITION(1000000000) */ a FROM t) SELECT a FROM x",
+    "SELECT /*+ REPARTITION(1) */ /*+ REPARTITION(1000000000) */ a FROM t",
+    "SELECT /*+ BROADCAST(t) */ /* a */ /*+ COALESCE(2) *//*+ REBALANCE(1000000000, a) */ a FROM t",
     "SELECT\n/*+REBALANCE(\n500000,a)*/ a FROM t",
     "SELECT * FROM read_files('/x')",
     "SELECT * FROM IDENTIFIER('t')",
@@ -303,6 +305,7 @@ COUNTS = [
     "SELECT count_min_sketch(a, 0.01, 0.99, 1), approx_count_distinct(a, 0.05), approx_count_distinct(a) FROM t",
     "SELECT * FROM range(10) CROSS JOIN range(0, 10000000000) CROSS JOIN range(0, 10, 1, 200)",
     "SELECT /*+ REPARTITION(200, a), BROADCAST(t_20240101, 20240101t, `99999999`) */ a /* 99999999 */ FROM t",
+    "SELECT /* 99999999 */ /*+ REPARTITION(200) */ /* 99999999 */ /*+ BROADCAST(t) */ a FROM t",
     "SELECT /* 99999999 */ a, range FROM t WHERE range > 99999999 AND a IN (range, 1, 2, 99999999)",
 ]
 
