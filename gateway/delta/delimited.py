@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -17,7 +18,7 @@ from pyarrow import csv
 
 from gateway.delta.containment import Within, opened
 from gateway.delta.misread import unreadable_file
-from gateway.delta.text_files import LARGEST, check_name, check_width
+from gateway.delta.text_files import LARGEST, check_corrupt_record, check_name, check_width
 from gateway.errors import UnsupportedError, UserError
 
 _MARK = b"\xef\xbb\xbf"
@@ -151,6 +152,7 @@ def _texts(path: str, within: Within, layout: Layout) -> pa.Table | None:
         if None in first or "" in folded or len(folded) < len(first):
             raise _unsupported(f"the names of columns in the first line of {path}")
         names, table = [str(name) for name in first], table.slice(1)
+        check_corrupt_record(names, path)
     columns = [_without(column, layout.null) if layout.null else column for column in table.columns]
     return pa.table(columns, names=names)
 
@@ -203,6 +205,10 @@ def _typed(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
     if _all(values, rf"^{_NUMBER}$"):
         if pc.any(pc.match_substring_regex(values, r"^[+-]?\d{19,}$")).as_py():
             raise _unsupported(f"inferSchema of the column {name}, which holds whole numbers of more than 18 digits,")
+        if all(_is_whole(text) for text in values.to_pylist()):
+            raise _unsupported(
+                f"inferSchema of the column {name}, whose values like 1. and 1.5e1 Spark takes for DECIMAL,"
+            )
         read = [None if text is None else float(text) for text in column.to_pylist()]
         return pa.chunked_array([pa.array(read, pa.float64())])
     if _all(values, r"(?i)^(?:true|false)$"):
@@ -212,6 +218,14 @@ def _typed(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
         return column
     shown = next(iter(values)).as_py()
     raise _unsupported(f"inferSchema of the column {name} with values like {shown!r}")
+
+
+def _is_whole(text: str) -> bool:
+    """Whether a number is one that Spark's inferSchema takes for a DECIMAL without a fraction, or a whole one."""
+    mantissa, _, exponent = text.lower().partition("e")
+    digits = exponent.lstrip("+-0")
+    moved = int(digits or 0) if len(digits) < 10 else sys.maxsize  # further than a text is long
+    return len(mantissa.partition(".")[2]) == (-moved if exponent.startswith("-") else moved)
 
 
 def _all(values: pa.ChunkedArray, pattern: str) -> bool:

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from gateway.delta.containment import Within, opened
 from gateway.delta.misread import unreadable_file
-from gateway.delta.text_files import LARGEST, check_name, check_width
+from gateway.delta.text_files import LARGEST, check_corrupt_record, check_name, check_width
 from gateway.errors import ServerError, UnsupportedError, UserError
 
 _LINES = 1 << 15  # at once
@@ -54,6 +54,7 @@ def read_json(paths: Sequence[str], within: Within) -> pa.Table:
             found = _merged(found, _kind(row, f"line {at} of {path}"), f"line {at} of {path}")
     if not found:
         raise UserError("UNABLE_TO_INFER_SCHEMA", "Unable to infer schema for JSON.")
+    check_corrupt_record(found, os.path.dirname(paths[0]))
     shape = _arrow(found)
     schema = pa.schema(list(shape))
     batches: list[pa.RecordBatch] = []

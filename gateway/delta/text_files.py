@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 
 from gateway.errors import ResourceError, unsupported
 
@@ -22,3 +23,9 @@ def check_width(columns: int, where: str) -> None:
     if columns > MOST_COLUMNS:
         text = f"{where} has {columns} columns, and may have {MOST_COLUMNS}."
         raise ResourceError("STATEMENT_TOO_COMPLEX", text)
+
+
+def check_corrupt_record(names: Iterable[str], path: str) -> None:
+    """Raise UnsupportedError for a column by whose name Spark tells damaged rows, of which the others have NULL there."""
+    if any(name.lower() == "_corrupt_record" for name in names):
+        raise unsupported(f"the column _corrupt_record of {path}")
