@@ -41,7 +41,11 @@ async def file_answer(download: Download, lane: Lane, scope: Scope) -> tuple[int
     if status != 200:
         raise RefusalError(status, "PERMISSION_DENIED" if status == 403 else "RESOURCE_DOES_NOT_EXIST", said)
     let_in(scope, owner)
-    headers: tuple[Header, ...] = ((b"accept-ranges", b"bytes"), (b"cache-control", b"no-store"))
+    headers: tuple[Header, ...] = (
+        (b"accept-ranges", b"bytes"),
+        (b"cache-control", b"no-store"),
+        (b"x-content-type-options", b"nosniff"),  # texts of a result are no page of this server
+    )
     size = sum(map(len, parts))
     asked = next((value for name, value in scope["headers"] if name == b"range"), None)
     wanted = None if asked is None else _range(asked.decode("latin-1"), size)

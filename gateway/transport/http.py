@@ -255,19 +255,19 @@ class HttpApp:
     def _served(self) -> Iterator[tuple[str, Callable[[str], bool], Serve]]:
         """What requests are counted as, their paths, and what answers them; the first that covers a path does."""
         beside = self._beside
+        fresh = ((b"cache-control", b"no-store"),)
         yield "thrift", is_thrift_path, self._call
         if beside.download is not None:
             yield "results", _below(RESULTS), partial(self._file, beside.download)
         if beside.volumes is not None:
             yield "files", _below(FILES), partial(beside.volumes.answer, self._files)
         if beside.mcp is not None:
-            yield "mcp", lambda path: path.rstrip("/") == _MCP, _as_json(partial(self._message, beside.mcp))
+            yield "mcp", lambda path: path.rstrip("/") == _MCP, _as_json(partial(self._message, beside.mcp), fresh)
         if beside.rest is not None:
-            yield "rest", _below(_API), _as_json(partial(self._answer, beside.rest))
+            yield "rest", _below(_API), _as_json(partial(self._answer, beside.rest), fresh)
         if beside.console is not None:
             yield "console", beside.console.covers, partial(self._page, beside.console)
         if beside.issuer is not None:
-            fresh = ((b"cache-control", b"no-store"),)
             yield "oidc", oidc.PATHS.__contains__, _as_json(partial(self._oidc, beside.issuer), fresh)
 
     def _route(self, scope: Scope) -> tuple[str, Serve]:

@@ -83,6 +83,7 @@ def test_links_hold_each_row_once(server: Server, compressed: bool) -> None:
         assert list(itertools.chain(*found)) == list(range(ROWS))
         for (_, headers, body), link in zip(files, links, strict=True):
             assert headers["cache-control"] == "no-store" and headers["accept-ranges"] == "bytes"
+            assert headers["x-content-type-options"] == "nosniff"
             # Frames for clients on this machine hold what they would hold anyway.
             assert abs(len(body) - link.bytesNum) < 4096
             assert time.time() + 3600 < link.expiryTime / 1000 < time.time() + 86400
