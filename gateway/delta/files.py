@@ -125,11 +125,11 @@ def _described(path: str, size: int, _modified: int, within: Within) -> tuple[tu
         with opened_parquet(path, within, size) as file:
             schema, leaves, rows = file.schema_arrow, file.schema, file.metadata.num_rows
             single = one_valued(file.metadata)
-    except (pa.ArrowException, OSError) as error:
+        # The leaves in order: only they tell INT96 (an instant) from a local timestamp.
+        physical = iter([leaves.column(i).physical_type for i in range(len(leaves))])
+        columns = tuple(_column(f.name, f.type, physical) for f in schema)
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # names of columns and zones are texts
         raise unreadable_file(path, error) from error
-    # The leaves in order: only they tell INT96 (an instant) from a local timestamp.
-    physical = iter([leaves.column(i).physical_type for i in range(len(leaves))])
-    columns = tuple(_column(f.name, f.type, physical) for f in schema)
     counts = Counter(c.name.casefold() for c in columns)
     for column in columns:
         if counts[column.name.casefold()] > 1:

@@ -124,12 +124,17 @@ class ScanPlan:
         return [f for group in self._groups for f in group.files]
 
     def damaged(self) -> str | None:
-        """See `engine.base.Source`: footers and indexes of all files, then the columns read, up to `_LOOKED_THROUGH` bytes."""
+        """See `engine.base.Source`: footers and indexes of all files, then the columns read, up to `_LOOKED_THROUGH` bytes.
+
+        Then what the engine itself says of each.
+        """
         files = self._files
         names = {c.physical for c in self._columns}
         found = next(filter(None, (_damage(f.path, self._within, indexes_of=names) for f in files)), None)
         if found is None and sum(f.size for f in files) <= _LOOKED_THROUGH:
             found = next(filter(None, (_damage(f.path, self._within, names) for f in files)), None)
+        if found is None:
+            found = _refusal([f.path for f in files])
         return None if found is None else f"{found} (table {self._root})"
 
     def register(self, ctx: Any, name: str) -> None:
@@ -386,6 +391,19 @@ def _damage(
         return error.message
     except (OSError, pa.ArrowException) as error:
         return f"{path}: {str(error).splitlines()[0][:200]}"
+    return None
+
+
+def _refusal(paths: Sequence[str]) -> str | None:
+    """A file of which the engine cannot tell the columns, and why: it believes a schema of Arrow's beside the file's own."""
+    ctx = datafusion.SessionContext()
+    for path in paths:
+        try:
+            ctx.read_parquet(path, file_extension=os.path.splitext(path)[1])
+        except BaseException as error:
+            if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+                raise
+            return f"{path}: {str(error).splitlines()[0][:200]}"
     return None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import random
 import shutil
 import subprocess
@@ -333,3 +334,23 @@ def test_an_index_of_pages_that_cannot_be_is_told(client: Client, table: Path, n
     for text in ("SELECT count(*) AS n, max(s) AS m FROM footers WHERE s = '49' AND id = 49",) * 2:
         told = outcome(client, text)
         assert told == right or ("[FAILED_READ_FILE]" in str(told) and path.name in str(told)), told
+
+
+@pytest.mark.parametrize("reader", ["the engine's", "our own", "of a folder"])
+@pytest.mark.parametrize("lie", [b"\x7f\0\4\0\0\0\3\0\0\0UTC", b"\2\0\4\0\0\0\3\0\0\0\xf1TC"], ids=["unit", "zone"])
+def test_a_schema_of_arrow_that_cannot_be_is_told(
+    client: Client, server: Server, table: Path, lie: bytes, reader: str
+) -> None:
+    (path,) = table.glob("*.parquet")
+    rows = pq.read_table(path)
+    pq.write_table(rows.append_column("t", pa.array([0] * len(rows), pa.timestamp("us", "UTC"))), path)
+    hint = pq.read_metadata(path).metadata[b"ARROW:schema"]
+    lying = base64.b64encode(base64.b64decode(hint).replace(b"\2\0\4\0\0\0\3\0\0\0UTC", lie))
+    assert lying != hint  # unit and zone of the timestamps
+    path.write_bytes(path.read_bytes().replace(hint, lying))
+
+    relation = _read_by(reader, server, table, path)
+    for text in (f"SELECT sum(id) AS n, max(s) FROM {relation}", f"SELECT count(*) FROM {relation} WHERE id = 49"):
+        told = str(outcome(client, text))
+        assert "INTERNAL_ERROR" not in told
+        assert "[FAILED_READ_FILE]" not in told or path.name in told
