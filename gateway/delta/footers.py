@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from gateway.delta.containment import Within, source
-from gateway.delta.parquet_facts import check_facts, check_indexes, impossible
+from gateway.delta.parquet_facts import check_bounds, check_facts, check_indexes, impossible
 
 _SMALL_BYTES = 1 << 20  # below which reading ahead, which other threads do, takes longer than reading
 _MOST_GROUPS = 32_767  # as many as they have numbers
@@ -34,9 +34,9 @@ class LookedAt(pq.ParquetFile):  # type: ignore[misc]
 
 @contextmanager
 def opened_parquet(
-    path: str, within: Within, size: int | None = None, indexes_of: Collection[str] = (), **options: Any
+    path: str, within: Within, size: int | None = None, indexes_of: Collection[str] | None = None, **options: Any
 ) -> Iterator[LookedAt]:
-    """A Parquet file that was opened as `containment.source` does; the indexes of some columns' pages are looked at, too.
+    """A Parquet file that was opened as `containment.source` does; its bounds and the indexes of some columns' pages, too.
 
     Raises ArrowInvalid for a footer that cannot be true, and for a file that has not the `size` that it was seen with.
     """
@@ -44,8 +44,9 @@ def opened_parquet(
         if size not in (None, opened.size()):
             raise pa.ArrowInvalid(f"{opened.size()} bytes instead of {size}: it is being written")
         _check_footer(file, opened, opened.size())
-        if indexes_of:
+        if indexes_of is not None:
             check_indexes(opened, opened.size(), indexes_of)
+            check_bounds(opened, opened.size(), file.schema)
         yield file
 
 

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from thrift.protocol.TCompactProtocol import TCompactProtocolAccelerated
 from thrift.Thrift import TException, TType
 from thrift.transport.TTransport import TMemoryBuffer
@@ -157,6 +158,28 @@ def check_indexes(file: pa.NativeFile, size: int, names: Collection[str]) -> Non
             if chunk.pages is not None and chunk.column.path[0].decode(errors="replace") in names:
                 index = _decoded(_Index, bytes(file.read_at(chunk.pages_length or 0, chunk.pages)))
                 _check_pages(index.pages or [], chunk.column, group.rows)
+
+
+def check_bounds(file: pa.NativeFile, size: int, schema: pq.ParquetSchema) -> None:
+    """Raise ArrowInvalid for whole numbers, times and decimals whose least value is greater than their greatest.
+
+    By the bytes: of those that are too short Arrow ends the process.
+    """
+    for group in _decoded(_File, _footer(file, size)).groups or []:
+        for at, chunk in enumerate(group.chunks or []):
+            told, leaf = chunk.column.statistics, schema.column(at)
+            least, greatest = (_whole(value, leaf) for value in (told.value6, told.value5)) if told else (None, None)
+            if least is not None and greatest is not None and least > greatest:
+                raise impossible(f"the column {leaf.path} with values from {least} to {greatest}")
+
+
+def _whole(value: bytes | None, leaf: pq.ColumnSchema) -> int | None:
+    """A bound as the whole number that stands for it; None where it is none."""
+    kind = str(leaf.logical_type)
+    if value is not None and leaf.physical_type in ("INT32", "INT64"):
+        return int.from_bytes(value, "little", signed="isSigned=false" not in kind)
+    decimal = leaf.physical_type == "FIXED_LEN_BYTE_ARRAY" and kind.startswith("Decimal")
+    return int.from_bytes(value, "big", signed=True) if value is not None and decimal else None
 
 
 def _check_pages(pages: list[Any], column: Any, rows: int) -> None:

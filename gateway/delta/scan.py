@@ -379,7 +379,7 @@ def missing_file(root: str, path: str) -> ServerError:
 
 
 def _damage(
-    path: str, within: Within, names: Collection[str] | None = None, indexes_of: Collection[str] = ()
+    path: str, within: Within, names: Collection[str] | None = None, indexes_of: Collection[str] | None = None
 ) -> str | None:
     """The file and why its footer, or with `names` a page of these columns, cannot be read; None if it can."""
     try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import random
 import shutil
+import struct
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -354,3 +355,20 @@ def test_a_schema_of_arrow_that_cannot_be_is_told(
         told = str(outcome(client, text))
         assert "INTERNAL_ERROR" not in told
         assert "[FAILED_READ_FILE]" not in told or path.name in told
+
+
+@pytest.mark.parametrize("reader", ["the engine's", "of a folder"])
+def test_bounds_in_a_footer_that_are_the_wrong_way_round_are_told(
+    client: Client, server: Server, table: Path, reader: str
+) -> None:
+    (path,) = table.glob("*.parquet")
+    pq.write_table(pq.read_table(path), path, store_schema=False)
+    low, high = struct.pack("<q", 0), struct.pack("<q", 49)
+    data = path.read_bytes()
+    assert data.count(high) >= 2  # the greatest value, in the old fields of the statistics and in the new ones
+    path.write_bytes(data.replace(low, struct.pack("<q", 50)))
+
+    relation = _read_by(reader, server, table, path)
+    told = str(outcome(client, f"SELECT count(*), sum(hash(id)) FROM {relation} WHERE id >= 0"))
+    assert "INTERNAL_ERROR" not in told
+    assert path.name in told
