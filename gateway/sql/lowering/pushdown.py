@@ -83,17 +83,16 @@ class Hints:
         self._walk(rel.right, right)
 
     def _scan(self, scan: b.Scan, conjuncts: Sequence[Conjunct]) -> None:
-        if not conjuncts:
-            return
+        """What is said of a scan; of one that is read in several places, as by NOT IN, what is said in each."""
+        before = self.found.get(id(scan))
         names = {c.id: (n, c.type) for c, n in zip(scan.columns, scan.sources, strict=True)}
         own = [(c, ids) for c, ids in conjuncts if ids <= names.keys()]
-        if own:
-            self.conditions[id(scan)] = len({i for _, ids in own for i in ids})
+        asked = len({i for _, ids in own for i in ids})
+        self.conditions[id(scan)] = asked if before is None else min(asked, self.conditions[id(scan)])
         predicates = [p for c, _ in own for p in self._predicates(c, names)]
         shared = (c for c, ids in conjuncts if not ids <= names.keys() and not ids.isdisjoint(names))
         predicates += [p for c in shared if isinstance(c, Call) and c.fn == "or" for p in self._either(c, names)]
-        if predicates:
-            self.found[id(scan)] = predicates
+        self.found[id(scan)] = predicates if before is None else [p for p in before if p in predicates]
 
     def _predicates(self, e: Expr, names: dict[int, tuple[str, DataType]]) -> list[Predicate]:
         if isinstance(e, Call) and e.fn == "or":
