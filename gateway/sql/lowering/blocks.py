@@ -13,7 +13,7 @@ from gateway.sql.lowering.correlation import ALL_ROWS
 from gateway.sql.lowering.doubling import handed_on
 from gateway.sql.lowering.engine_text import ExpressionText, balanced, quoted
 from gateway.sql.lowering.expressions import Lowering
-from gateway.sql.lowering.reads import column_types, tested_columns
+from gateway.sql.lowering.reads import asked_totals, column_types, tested_columns
 from gateway.sql.typed import nodes as b
 from gateway.sql.typed.nodes import Col, Expr, Rel, SortKey
 from gateway.sqltypes import DataType
@@ -142,6 +142,7 @@ class BlockWriter(ExpressionText):
         self.root: Rel | None = None  # of the statement that is written
         self._types: dict[int, DataType] | None = None  # of columns, once somebody asks
         self._tested: set[int] | None = None  # columns that conditions read, once somebody asks
+        self._totals: set[int] | None = None  # aggregates without groups that are filtered, once somebody asks
 
     def block(self, rel: Rel) -> Block:
         """The block that computes `rel`."""
@@ -162,6 +163,12 @@ class BlockWriter(ExpressionText):
         if self._tested is None:
             self._tested = tested_columns(self.root) if self.root is not None else set()
         return column.id in self._tested
+
+    def is_asked(self, rel: b.Aggregate) -> bool:
+        """Whether a condition above reads the one row of an aggregate without groups."""
+        if self._totals is None:
+            self._totals = asked_totals(self.root) if self.root is not None else set()
+        return id(rel) in self._totals
 
     def side(self, rel: Rel, barrier: bool = False) -> Block:
         """What stands beside others, or below a generator, closed: the engine moves raising conditions above that read it

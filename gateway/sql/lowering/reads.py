@@ -112,6 +112,23 @@ def tested_columns(rel: Rel) -> set[int]:
     return found
 
 
+def asked_totals(rel: Rel) -> set[int]:
+    """The aggregates without groups (by `id`) that stand below a filter or a join, which is one, too."""
+    rels: list[tuple[Rel, bool]] = [(rel, False)]
+    seen: set[tuple[int, bool]] = set()
+    found: set[int] = set()
+    for r, below in rels:  # grows on the way
+        if (id(r), below) in seen:
+            continue
+        seen.add((id(r), below))
+        if below and isinstance(r, b.Aggregate) and not r.keys and r.sets is None:
+            found.add(id(r))
+        rels += [(e.plan, below) for expr in expressions_of(r) for e in nodes(expr) if isinstance(e, b.Subquery)]
+        inputs = (r.cte.plan,) if isinstance(r, b.CteRef) else inputs_of(r)
+        rels += [(i, below or isinstance(r, (b.Filter, b.Join))) for i in inputs]
+    return found
+
+
 def _made_of(rel: Rel) -> list[tuple[Col, Expr]]:
     """Columns of the relation with the expressions that they are, where those are below a filter of theirs, too."""
     if isinstance(rel, b.Project):
