@@ -7,7 +7,7 @@ for the letters that it refuses.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -37,7 +37,7 @@ MONTHS = (
 DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _QUARTERS = ("1st quarter", "2nd quarter", "3rd quarter", "4th quarter")
 _MOST = {"F": 1, "y": 6, "M": 4, "L": 4, "d": 2, "D": 3, "E": 4, "a": 1, "h": 2, "H": 2, "k": 2, "K": 2, "m": 2, "s": 2, "S": 9,
-         "q": 4, "Q": 4, "G": 4, "V": 2, "O": 4, "X": 5, "x": 5, "Z": 5, "z": 4}  # fmt: skip
+         "q": 4, "Q": 4, "G": 4, "V": 2, "O": 4, "X": 5, "x": 5, "Z": 5, "z": 4, "v": 4}  # fmt: skip
 _SIMPLE = frozenset("GyYMLwWDdFEuaHkKhmsSzZX")  # SimpleDateFormat's letters
 _WEEK_BASED = "YWwuec"
 _ILLEGAL = "ABnNp"
@@ -157,7 +157,7 @@ def _checked(letter: str, count: int, pattern: str) -> Token:
     most = _MOST.get(letter)
     if letter == "F" and count > 1:
         raise _unrecognized(pattern)
-    if most is None or (letter == "V" and count != 2) or (letter == "O" and count not in (1, 4)):
+    if most is None or (letter == "V" and count != 2) or (letter in "Ov" and count not in (1, 4)):
         raise _invalid(pattern, "WITH_SUGGESTION", _GUIDE)
     if count > most:
         if letter in "GMLEQq" and count == 5:
@@ -248,9 +248,9 @@ class _Clock:
             )
         if letter == "V":
             return pa.array([zone_text(self.zone)] * len(self.days), pa.string())
-        if letter == "z":
+        if letter in "zv":
             if self.zone != UTC or self.zone.id not in ("UTC", "Etc/UTC"):
-                raise _refused("z")
+                raise _refused(letter)
             return pa.array(["UTC" if count < 4 else "Coordinated Universal Time"] * len(self.days), pa.string())
         return self._offset(letter, count)
 
@@ -313,36 +313,49 @@ def _reader(pattern: str) -> tuple[re.Pattern[str], tuple[Token, ...]]:
             expression += re.escape(part)
             continue
         letter, count = part
-        if letter in "EFqQDGzO":
+        if letter in "EFqQDGzvO":
             raise _refused(letter)
-        after = parts[i + 1] if i + 1 < len(parts) else None
-        numeric = letter in _NUMERIC and not (letter in "ML" and count > 2)
-        next_numeric = isinstance(after, tuple) and after[0] in _NUMERIC and not (after[0] in "ML" and after[1] > 2)
-        if numeric and next_numeric and (count == 1 or letter == "S") and letter != "S":
+        next_numeric = i + 1 < len(parts) and _is_numeric(parts[i + 1])
+        if _is_numeric(part) and next_numeric and count == 1 and letter != "S":
             raise RowError(
                 "UNSUPPORTED_FEATURE",
                 f"Parsing with the datetime pattern '{pattern}' (adjacent numbers) is not supported.",
             )
         # Java never gives back what a field has taken
-        expression += f"((?>{_field(letter, count, next_numeric)}))"
+        expression += f"((?>{_field(letter, count, _behind(parts[i + 1 :]) if next_numeric else '')}))"
         tokens.append(part)
     return re.compile(expression, re.IGNORECASE), tuple(tokens)
 
 
-def _field(letter: str, count: int, adjacent: bool) -> str:
+def _is_numeric(part: Part) -> bool:
+    return isinstance(part, tuple) and part[0] in _NUMERIC and not (part[0] in "ML" and part[1] > 2)
+
+
+def _behind(parts: Sequence[Part]) -> str:
+    """What must follow a year: it takes all digits that follow each other but for those of numbers of fixed width behind it.
+
+    Those of a fraction, which has none, are taken, too.
+    """
+    digits = 0
+    for part in parts:
+        if not _is_numeric(part) or part[0] == "S" or part[1] != 2:
+            break
+        digits += 2
+    return f"(?=[0-9]{{{digits}}}(?![0-9]))"
+
+
+def _field(letter: str, count: int, behind: str) -> str:
     if letter == "y":
         if count == 2:
             return "[0-9]{2}"
         if count >= 4:
-            return (
-                f"[0-9]{{{count}}}" if adjacent else rf"[0-9]{{{count}}}|\+[0-9]{{{count + 1},9}}|-[0-9]{{{count},9}}"
-            )
-        return rf"-?[0-9]{{{count},9}}"
+            return rf"(?:[0-9]{{{count}}}|\+[0-9]{{{count + 1},9}}|-[0-9]{{{count},9}}){behind}"
+        return rf"-?[0-9]{{{count},9}}{behind}"
     if letter in "ML" and count > 2:
         names = MONTHS if count == 4 else tuple(m[:3] for m in MONTHS)
         return "|".join(names)
     if letter == "S":
-        return f"[0-9]{{0,{count}}}"
+        return f"[0-9]{{1,{count}}}"
     if letter == "a":
         return "AM|PM"
     if letter == "V":
@@ -393,7 +406,7 @@ def read(text: str, pattern: str, zone: Zone | None) -> int | None:
                 return None
             continue
         elif letter == "S":
-            value = int(found[:6].ljust(6, "0") or 0)
+            value = int(found[:6].ljust(6, "0"))
         elif letter == "y" and count == 2:
             value = 2000 + int(found)
         else:
@@ -410,16 +423,24 @@ def _local(values: dict[str, int]) -> int | None:
     limits = {"H": (0, 23), "k": (1, 24), "K": (0, 11), "h": (1, 12), "m": (0, 59), "s": (0, 59)}
     if any(not low <= values.get(k, low) <= high for k, (low, high) in limits.items()):
         return None
-    hour = values.get("H", values.get("k", 0) % 24)
-    if "H" not in values and "k" not in values and ("h" in values or "K" in values):
-        hour = values.get("K", values.get("h", 0) % 12) + 12 * values.get("a", 0)
     days = days_of(values.get("y", 1970), values.get("M", 1), values.get("d", 1))
-    if days is None or ("H" in values and "k" in values and values["H"] != values["k"] % 24):
-        return None
-    if "a" in values and ("H" in values or "k" in values) and values["a"] != hour // 12:
+    hour = _hour(values)
+    if days is None or hour is None:
         return None
     clock = (hour * 3600 + values.get("m", 0) * 60 + values.get("s", 0)) * MICROS_PER_SECOND + values.get("S", 0)
     local = days * MICROS_PER_DAY + clock
     if not -(2**63) + MICROS_PER_DAY < local < 2**63 - MICROS_PER_DAY:
         raise RowError("ARITHMETIC_OVERFLOW", "long overflow.")
     return local
+
+
+def _hour(values: dict[str, int]) -> int | None:
+    """The hour of the day; a half of it alone is its first hour."""
+    of_day = {values[k] % 24 for k in "Hk" if k in values}
+    of_half = {values[k] % 12 for k in "hK" if k in values}
+    half = values.get("a")
+    if not of_day:
+        of_day = {hour + 12 * (half or 0) for hour in of_half or {0}}
+    hour = min(of_day)
+    told = len(of_day) == 1 and of_half <= {hour % 12} and half in (None, hour // 12)
+    return hour if told else None

@@ -42,16 +42,21 @@ class Layout:
 def layout(parts: Sequence[tuple[str, int] | str]) -> Layout | None:
     """The layout of a datetime pattern; None where its texts have no fixed places, or fields that depend on others."""
     at, fields, between = 0, [], []
+    year = False  # takes digits that follow but for those of numbers of fixed width
     for part in parts:
         if isinstance(part, str):
-            if not part.isascii():
+            if not part.isascii() or (year and part[0].isdigit()):
                 return None
+            year = False
             between += [(at + i, char.encode()) for i, char in enumerate(part)]
             at += len(part)
             continue
         letter, count = ("M", part[1]) if part[0] == "L" else part
         if (count != 2 and (letter, count) != ("y", 4) and letter != "S") or letter not in "yMdHmsS":
             return None
+        if letter == "S" and year:
+            return None
+        year = year or letter == "y"
         fields.append(Field(letter, at, at + count))
         at += count
     if len({f.letter for f in fields}) < len(fields):
