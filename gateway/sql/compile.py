@@ -110,6 +110,7 @@ def compile_query(query: BoundQuery, context: Context, answers: bool = False) ->
             query.schema, rel, Generated("", {}, {}, {}, rows=rows), Hints(rel, context, False), may_raise=False
         )
     constants, local = computed_first(rel, CATALOGUE, context), local_columns(rel)
+    rel = without_passed_rows(rel, limited=True)
     if query.ids is not None:
         rel = decorrelated(rel, query.ids, CATALOGUE) if query.ids.laterals else rel
         rel = rewritten(rel, query.ids, CATALOGUE)

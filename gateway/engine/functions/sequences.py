@@ -86,7 +86,7 @@ def sequence_moments(spec: UdfSpec) -> Kernel:
             raise RowError("UNSUPPORTED_FEATURE", "sequence near the first or last timestamp is not supported.")
         estimate = by * 28 * MICROS_PER_DAY if by_months else by
         bad = ((by == 0) & (first != last) | (by > 0) & (first > last) | (by < 0) & (first < last)) & ~void
-        if is_date and ((by == 0) & ~void).any():
+        if is_date and ((np.abs(by) < (1 if by_months else MICROS_PER_DAY)) & ~void).any():
             of = "year to month" if by_months else "day to second"
             raise RowError(
                 "_LEGACY_ERROR_TEMP_3242",

@@ -38,13 +38,15 @@ def _counts_rows(agg: b.Agg) -> bool:
     )
 
 
-def without_passed_rows(rel: Rel) -> Rel:
+def without_passed_rows(rel: Rel, limited: bool = False) -> Rel:
     """`rel` with LIMIT 0 for an OFFSET behind all rows there can be: as Spark, nothing is computed then.
 
-    Written rows are computed all the same, for Spark does so before.
+    With a limit beside it Spark learns that only once it has computed constants; written rows are computed all the same.
     """
     for at in all_relations(rel):
-        if isinstance(at, b.Limit) and at.limit is None and not is_local(at) and _most_rows(at.input) <= at.offset:
+        if not isinstance(at, b.Limit) or not at.offset or (at.limit is not None) != limited:
+            continue
+        if not is_local(at) and _most_rows(at.input) <= at.offset:
             at.limit, at.offset = 0, 0
     return rel
 
