@@ -143,6 +143,9 @@ def typed(text: str, kind: str, context: Context, span: Span | None) -> Lit:
     if micros is None:
         micros = special_timestamp(text, context, zoneless)
     if micros is None:
+        stamp = None if zoneless else instants.parse_stamp(text)
+        if stamp is not None and stamp.days is None:
+            raise unsupported(f"A time of day as a timestamp ('{text}')", span)
         raise _invalid(kind, text, span)
     return Lit(TIMESTAMP_NTZ if zoneless else TIMESTAMP, False, micros)
 

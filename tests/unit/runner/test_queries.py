@@ -59,6 +59,7 @@ REFUSED: dict[str, str] = {
     "SELECT explode(array(1, 2)) AS x HAVING x > 1 ORDER BY x": "ORDER BY beside a generator and HAVING",
     "SELECT a, explode(array(1)) AS x FROM VALUES (1) AS t(a) GROUP BY ROLLUP (a) HAVING a IS NULL": "grouping sets",
     "SELECT explode(array(5, 6)) AS x, row_number() OVER (ORDER BY 1) AS r HAVING x > 5": "a window function",
+    "SELECT TIMESTAMP'10:00:00' > TIMESTAMP'T10:00'": "A time of day as a timestamp",
 }
 
 
