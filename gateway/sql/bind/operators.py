@@ -8,7 +8,7 @@ from gateway.errors import Span, UserError
 from gateway.sql.bind.binder import Expressions
 from gateway.sql.bind.casts import cast_to
 from gateway.sql.bind.char_padding import compared
-from gateway.sql.bind.predicates import like_many
+from gateway.sql.bind.predicates import is_unknown, like_many
 from gateway.sql.bind.scope import Scope
 from gateway.sql.bind.sites import called
 from gateway.sql.functions.operators import COMPARISONS, bind_binary, bind_connective, bind_unary
@@ -85,6 +85,8 @@ def unary(binder: Expressions, node: Node, scope: Scope) -> Expr:
     if isinstance(node, exp.Not) and many and _starts_with(node, inner):
         name = "ilike" if isinstance(inner, exp.ILike) else "like"
         return like_many(binder, name, inner, inner.expression, scope, True)
+    if isinstance(inner, exp.Is) and isinstance(inner.expression, exp.Var) and _starts_with(node, inner):
+        return is_unknown(binder, inner, scope, "is not null", span_of(node))
     if isinstance(inner, exp.Is) and isinstance(inner.expression, exp.Null) and _starts_with(node, inner):
         return Call(BOOLEAN, False, "is not null", (binder.bind(inner.this, scope),), span=span_of(node))
     symbols: dict[type, str] = {exp.Neg: "-", Positive: "+", exp.BitwiseNot: "~", exp.Not: "not"}

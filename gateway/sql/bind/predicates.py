@@ -6,7 +6,7 @@ from functools import reduce
 
 from sqlglot import exp
 
-from gateway.errors import UserError, unsupported
+from gateway.errors import Span, UserError, unsupported
 from gateway.sql.bind import char_padding
 from gateway.sql.bind.binder import Expressions
 from gateway.sql.bind.columns import expanded
@@ -17,7 +17,7 @@ from gateway.sql.functions.operators import as_boolean, comparison
 from gateway.sql.read.tree import IntervalLiteral, Positive, TypedLiteral, span_of
 from gateway.sql.typed.coerce import coerced, comparable_of
 from gateway.sql.typed.nodes import Call, Col, Expr, Lit
-from gateway.sqltypes import BOOLEAN, STRING, DataType, is_orderable
+from gateway.sqltypes import BOOLEAN, STRING, VOID, DataType, is_orderable
 
 Node = exp.Expr
 #: What Spark's parser makes expressions of, with a value of their own if they are of constants.
@@ -30,13 +30,28 @@ _PARSED = (
 
 
 def is_(binder: Expressions, node: exp.Is, scope: Scope) -> Expr:
-    value, what = binder.bind(node.this, scope), node.expression
+    what, span = node.expression, span_of(node)
+    if isinstance(what, exp.Var):
+        return is_unknown(binder, node, scope, "is null", span)
+    value = binder.bind(node.this, scope)
     if isinstance(what, exp.Null):
-        return Call(BOOLEAN, False, "is null", (value,), span=span_of(node))
-    value = as_boolean(value, span_of(node))
-    if isinstance(what, exp.Boolean):
-        return comparison("<=>", value, Lit(BOOLEAN, False, bool(what.this)), span_of(node))
-    return Call(BOOLEAN, False, "is null", (value,), span=span_of(node))
+        return Call(BOOLEAN, False, "is null", (value,), span=span)
+    return comparison("<=>", as_boolean(value, span), Lit(BOOLEAN, False, bool(what.this)), span)
+
+
+def is_unknown(binder: Expressions, node: exp.Is, scope: Scope, fn: str, span: Span | None) -> Expr:
+    """``IS [NOT] UNKNOWN``. Spark asks for a BOOLEAN only where nothing has to be resolved, and forgets to elsewhere."""
+    value = binder.bind(node.this, scope)
+    parts = list(node.this.walk())
+    is_resolved = any(isinstance(p, (exp.Column, exp.Cast)) for p in parts)
+    is_resolved = is_resolved or any(isinstance(p, exp.Func) and not isinstance(p, _PARSED) for p in parts)
+    if not is_resolved and value.type not in (BOOLEAN, VOID):
+        raise UserError(
+            "DATATYPE_MISMATCH.UNEXPECTED_INPUT_TYPE",
+            f'A condition must be of type "BOOLEAN", but it has the type "{value.type.sql}".',
+            span=span,
+        )
+    return Call(BOOLEAN, False, fn, (value,), span=span)
 
 
 def in_(binder: Expressions, node: exp.In, scope: Scope) -> Expr:
