@@ -117,20 +117,34 @@ def expanded(binder: Expressions, items: Sequence[Node], scope: Scope) -> list[E
 
 def _without(binder: Expressions, columns: list[Expr], star: exp.Star, scope: Scope) -> list[Expr]:
     """The columns of a star that its EXCEPT leaves."""
-    gone: set[int] = set()
+    gone: set[int | str] = set()
+    shown = set(map(star_key, columns))  # JOIN … USING hides one of two
     for node in star.args.get("except_") or ():
-        column = binder.bind(node, scope)
-        if not isinstance(column, Col):
+        key = star_key(binder.bind(node, scope))
+        if key is None:
             raise unsupported("EXCEPT of a struct's field", span_of(node))
-        if column.id in gone:
-            raise overlapping(column, node)
-        gone.add(column.id)
-    return [c for c in columns if not (isinstance(c, Col) and c.id in gone)]
+        if key not in shown:
+            raise scope.missing([part.name for part in node.parts], span_of(node))
+        if key in gone:
+            raise overlapping(node)
+        gone.add(key)
+    return [c for c in columns if star_key(c) not in gone]
 
 
-def overlapping(column: Col, node: Node) -> UserError:
+def merged_name(expr: Expr) -> str | None:
+    """The name of a column of JOIN … USING; None for other expressions."""
+    return expr.shown if isinstance(expr, Call) and expr.data == ("merged",) else None
+
+
+def star_key(expr: Expr) -> int | str | None:
+    """What tells a column of ``*`` from the others; None for what is none."""
+    name = merged_name(expr)
+    return expr.id if isinstance(expr, Col) else name and name.lower()
+
+
+def overlapping(node: Node) -> UserError:
     """A column that EXCEPT names twice."""
-    message = f"Columns in an EXCEPT list must be distinct and non-overlapping, but got `{column.name}` twice."
+    message = f"Columns in an EXCEPT list must be distinct and non-overlapping, but got `{node.name}` twice."
     return UserError("EXCEPT_OVERLAPPING_COLUMNS", message, span=span_of(node))
 
 

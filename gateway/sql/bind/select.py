@@ -9,12 +9,12 @@ from typing import Any
 from sqlglot import exp
 
 from gateway.errors import UserError, unsupported
-from gateway.sql.bind.columns import check_stars
+from gateway.sql.bind.columns import check_stars, merged_name
 from gateway.sql.bind.correlations import lost_in_sets
 from gateway.sql.bind.generated import Generators
 from gateway.sql.bind.group_by import GroupBy
 from gateway.sql.bind.grouping import Grouping, Windows, has_grouping_call
-from gateway.sql.bind.items import Item, SelectItems, merged_name
+from gateway.sql.bind.items import Item, SelectItems
 from gateway.sql.bind.organization import limited, order_keys, ordered
 from gateway.sql.bind.outputs import Grouped, Output, Outputs, Sorted, columns_in, unsupported_in_sort
 from gateway.sql.bind.qualified import check_qualify
