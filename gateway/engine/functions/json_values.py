@@ -19,7 +19,17 @@ from gateway.engine.functions.numbers import java_double, java_float
 from gateway.engine.functions.patterns import offset_text
 from gateway.engine.functions.variants import json_of, told
 from gateway.instants import date_text, known_zone, local_of, parse_date
-from gateway.sqltypes import VARIANT, ArrayType, DataType, DecimalType, MapType, StructType, is_integral, struct
+from gateway.sqltypes import (
+    TINYINT,
+    VARIANT,
+    ArrayType,
+    DataType,
+    DecimalType,
+    MapType,
+    StructType,
+    is_integral,
+    struct,
+)
 from gateway.variant_building import MalformedError, Members, OddError, Real, check_end, of_document
 from gateway.variants import wrapped
 
@@ -151,6 +161,8 @@ def _reader(t: DataType, misfits: list[str]) -> Callable[[Any], Any]:
         return lambda v: v if isinstance(v, bool) else _bad()
     if is_integral(t):
         half = 1 << (t.arrow().bit_width - 1)
+        if t == TINYINT:  # Jackson takes bytes without a sign, too
+            return lambda v: (v + half) % (2 * half) - half if type(v) is int and -half <= v < 2 * half else _bad()
         return lambda v: v if type(v) is int and -half <= v < half else _bad()
     if t.name in ("DOUBLE", "FLOAT"):
         return _read_float

@@ -10,7 +10,7 @@ from gateway.delta.schema import UnreadableType, parse_schema
 from gateway.errors import GatewayError, UnsupportedError, UserError
 from gateway.sql.functions.constants import folded
 from gateway.sql.functions.lowerings import kernel
-from gateway.sql.read.datatypes import parse_type
+from gateway.sql.read.datatypes import parse_columns, parse_type
 from gateway.sql.typed import nodes as bound
 from gateway.sql.typed.catalogue import Context, Function, Site, coerce_args, make, param
 from gateway.sql.typed.coerce import plain
@@ -22,6 +22,7 @@ from gateway.sqltypes import (
     VARIANT,
     VOID,
     ArrayType,
+    CharType,
     DataType,
     IntervalType,
     MapType,
@@ -65,16 +66,41 @@ def _schema(site: Site) -> DataType:
         )
     if not arg.value.strip():
         raise UserError("PARSE_EMPTY_STATEMENT", "Syntax error, unexpected empty statement.", span=site.span_of(1))
+    found = _read_schema(arg.value, site)
+    if _has(found, lambda t: isinstance(t, CharType)):
+        raise UserError(
+            "UNSUPPORTED_CHAR_OR_VARCHAR_AS_STRING",
+            "The char/varchar type can't be used in the table schema.",
+            span=site.span_of(1),
+        )
+    if _has(found, lambda t: isinstance(t, StructType) and len({f.name for f in t.fields}) < len(t.fields)):
+        raise UnsupportedError(
+            "UNSUPPORTED_FEATURE",
+            f"{site.shown} to a struct with two fields of one name is not supported.",
+            span=site.span_of(1),
+        )
+    return found
+
+
+def _read_schema(text: str, site: Site) -> DataType:
     try:
-        return plain(parse_type(f"STRUCT<{arg.value}>"))
-    except UserError:
+        return parse_columns(text)
+    except UserError as no_columns:
         try:
-            return plain(parse_type(arg.value))
+            return parse_type(text)
+        except UnsupportedError:
+            if len(text.split()) == 1:
+                raise
+            raise UserError(no_columns.condition, no_columns.message, span=site.span_of(1)) from None
         except UserError as error:
-            written = _in_json(arg.value)
+            written = _in_json(text)
             if written is None:
                 raise UserError(error.condition, error.message, span=site.span_of(1)) from None
             return written
+
+
+def _has(t: DataType, asked: Callable[[DataType], bool]) -> bool:
+    return asked(t) or any(_has(child, asked) for child in t.children())
 
 
 def _in_json(text: str) -> DataType | None:
@@ -84,11 +110,7 @@ def _in_json(text: str) -> DataType | None:
         (column,) = parse_schema({"type": "struct", "fields": [field]})
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, GatewayError):
         return None
-    return None if _is_unknown(column.type) else plain(column.type)
-
-
-def _is_unknown(t: DataType) -> bool:
-    return isinstance(t, UnreadableType) or any(map(_is_unknown, t.children()))
+    return None if _has(column.type, lambda t: isinstance(t, UnreadableType)) else plain(column.type)
 
 
 def _readable(t: DataType) -> str | None:

@@ -107,16 +107,31 @@ def data_type(cursor: Cursor, depth: int = 0) -> DataType:
 
 def parse_type(text: str, limits: Limits = DEFAULT_LIMITS) -> DataType:
     """The type that `text` spells, such as ``STRUCT<a: INT NOT NULL COMMENT 'x'>``."""
+    cursor = _cursor(text, limits)
+    found = data_type(cursor)
+    if cursor.word != END:
+        cursor.fail()
+    return found
+
+
+def parse_columns(text: str, limits: Limits = DEFAULT_LIMITS) -> DataType:
+    """The columns that `text` lists as CREATE TABLE does, such as ``a INT NOT NULL COMMENT 'x', b STRING``."""
+    cursor = _cursor(text, limits)
+    fields = [_field(cursor, 0, colon=False)]
+    while cursor.match(","):
+        fields.append(_field(cursor, 0, colon=False))
+    if cursor.word != END:
+        cursor.fail()
+    return struct(*fields)
+
+
+def _cursor(text: str, limits: Limits) -> Cursor:
     tokens, words, error = scan(text)
     if error is not None:
         raise error
     if len(words) > limits.depth * 8:
         raise UnsupportedError("UNSUPPORTED_DATATYPE", "The data type is too long.")
-    cursor = Cursor(tokens, words, limits)
-    found = data_type(cursor)
-    if cursor.word != END:
-        cursor.fail()
-    return found
+    return Cursor(tokens, words, limits)
 
 
 def _simple(cursor: Cursor, word: str, simple: DataType, start: int) -> DataType:
@@ -182,14 +197,19 @@ def _struct(cursor: Cursor, depth: int) -> DataType:
     while cursor.word != ">":
         if fields:
             cursor.expect(",")
-        name = cursor.identifier().name
-        cursor.match(":")
-        kind = data_type(cursor, depth + 1)
-        nullable = not cursor.match("NOT", "NULL")
-        comment = cursor.string() if cursor.match("COMMENT") else None
-        fields.append(StructField(name, kind, nullable, comment))
+        fields.append(_field(cursor, depth, colon=True))
     cursor.advance()
     return struct(*fields)
+
+
+def _field(cursor: Cursor, depth: int, *, colon: bool) -> StructField:
+    name = cursor.identifier().name
+    if colon:
+        cursor.match(":")
+    kind = data_type(cursor, depth + 1)
+    nullable = not cursor.match("NOT", "NULL")
+    comment = cursor.string() if cursor.match("COMMENT") else None
+    return StructField(name, kind, nullable, comment)
 
 
 def _skip_arguments(cursor: Cursor) -> None:

@@ -60,6 +60,7 @@ REFUSED: dict[str, str] = {
     "SELECT a, explode(array(1)) AS x FROM VALUES (1) AS t(a) GROUP BY ROLLUP (a) HAVING a IS NULL": "grouping sets",
     "SELECT explode(array(5, 6)) AS x, row_number() OVER (ORDER BY 1) AS r HAVING x > 5": "a window function",
     "SELECT TIMESTAMP'10:00:00' > TIMESTAMP'T10:00'": "A time of day as a timestamp",
+    "SELECT from_json('{\"a\":1}', 'a INT, a INT')": "two fields of one name",
 }
 
 
