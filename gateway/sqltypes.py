@@ -418,7 +418,7 @@ def is_datetime(t: DataType) -> bool:
 
 def quote_if_needed(name: str) -> str:
     """The identifier as Spark prints it in messages: back-quoted unless plain."""
-    if name and (name[0].isalpha() or name[0] == "_") and all(c.isalnum() or c == "_" for c in name):
+    if name.isascii() and (name[:1].isalpha() or name[:1] == "_") and all(c.isalnum() or c == "_" for c in name):
         return name
     return quote_part(name)
 

@@ -138,6 +138,15 @@ class Cursor:
         return word == QUOTED or word[:1].isalpha() or word[:1] == "_" or (len(word) > 1 and word[0].isdigit())
 
     def identifier(self) -> exp.Identifier:
+        """A name; what is not ASCII has to stand in back quotes."""
+        token = self.tokens[self.index]
+        if self.word != QUOTED and not token.text.isascii() and self.is_name():
+            message = f"The unquoted identifier {token.text} is invalid and must be back quoted as: `{token.text}`."
+            raise UserError("INVALID_IDENTIFIER", message, span=self.span(self.index))
+        return self.parameter_name()
+
+    def parameter_name(self) -> exp.Identifier:
+        """A name behind a colon, in letters of any script."""
         word = self.words[self.index]
         if not (word[:1].isalpha() or self.is_name()):
             self.fail()

@@ -215,7 +215,7 @@ class PrimaryParser(ExpressionParser):
     def _named_parameter(self) -> Node:
         start = self.index
         self.advance()
-        return self.place(exp.Placeholder(this=self.identifier().name), start)
+        return self.place(exp.Placeholder(this=self.parameter_name().name), start)
 
     def _case(self) -> Node | None:
         start = self.index
