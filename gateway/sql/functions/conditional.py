@@ -10,13 +10,15 @@ from gateway.sql.typed import nodes as bound
 from gateway.sql.typed.catalogue import Context, Function, Lower, Site, coerce_args, make, param
 from gateway.sql.typed.coerce import coerced, least_common_of
 from gateway.sql.typed.foldable import UNASKED
-from gateway.sql.typed.nodes import Call, Case, Expr, Fn, Lit
+from gateway.sql.typed.nodes import Call, Case, Expr, Fn, Lit, Udf
+from gateway.sql.typed.walk import nodes
 from gateway.sqltypes import (
     BOOLEAN,
     DOUBLE,
     FLOAT,
     INT,
     STRING,
+    VARIANT,
     VOID,
     DataType,
     DecimalType,
@@ -25,6 +27,9 @@ from gateway.sqltypes import (
     is_numeric,
     is_string,
 )
+
+_LARGE = 40  # parts of an operand
+_SINGLE = frozenset(("coalesced", "null_where_equal"))
 
 
 def _common(site: Site, start: int = 0) -> tuple[tuple[Expr, ...], DataType]:
@@ -77,6 +82,8 @@ def _coalesce(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
     first = args[0]
     if isinstance(first, Fn) and first.name == "coalesce" and first.type == call.type:
         args = (*first.args, *args[1:])  # the engine writes each operand twice, and so those of one within
+    if _doubles(args[0]) and not any(map(raises, args[1:])):
+        return bound.udf("coalesced", call.type, *args, nullable=call.nullable)
     return bound.fn("coalesce", call.type, *args, nullable=call.nullable)
 
 
@@ -93,6 +100,8 @@ def _nullif(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
     left, right = args[0], args[1]
     if call.type == VOID:
         return bound.null(VOID)
+    if len(args) == 2 and _doubles(left) and not (is_nested(left.type) or left.type in (FLOAT, DOUBLE, VARIANT)):
+        return bound.udf("null_where_equal", call.type, left, right)
     before: tuple[tuple[Expr, Expr], ...] = ()
     if len(args) == 2 and isinstance(left, Case) and left.otherwise is not None and all(map(_is_null, left.whens)):
         before, left = left.whens, left.otherwise  # what is written twice would be four times there, and so on
@@ -101,6 +110,14 @@ def _nullif(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
         zero = bound.lit(0.0, left.type)
         left, right = bound.op("+", left.type, left, zero), bound.op("+", right.type, right, zero)
     return bound.case(call.type, *before, (equals(left, right), bound.null(call.type)), otherwise=kept)
+
+
+def _doubles(expr: Expr) -> bool:
+    """Whether it is large, of calls whose operands the engine writes twice: each one more would double it again."""
+    parts = nodes(expr)
+    return len(parts) > _LARGE and any(
+        (isinstance(p, Fn) and p.name == "coalesce") or (isinstance(p, Udf) and p.impl in _SINGLE) for p in parts
+    )
 
 
 def _is_null(when: tuple[Expr, Expr]) -> bool:

@@ -51,6 +51,7 @@ CHAINS: dict[str, Callable[[str, int], str]] = {
     "sum of quotients": lambda e, i: f"{e} + x / CAST(s AS INT)",
     "nullif": lambda e, i: f"nullif({e}, {i + 100})",
     "coalesce": lambda e, i: f"coalesce({e}, CAST(s AS INT))",
+    "coalesce of nullif": lambda e, i: f"coalesce(nullif({e}, {i + 100}), {i})",
     "replace": lambda e, i: f"replace({e}, '{i}', s)",
 }
 

@@ -1,0 +1,31 @@
+"""coalesce and nullif as functions: the engine writes both as CASE, with their first operand twice."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gateway.engine.base import UdfSpec
+from gateway.engine.functions import Kernel, implementation
+
+
+@implementation("coalesced")
+def coalesced(spec: UdfSpec) -> Kernel:
+    """The first operand that is not NULL."""
+    returns = spec.returns.arrow()
+
+    def kernel(*args: pa.Array) -> pa.Array:
+        return pc.coalesce(*(a.cast(returns) for a in args))
+
+    return kernel
+
+
+@implementation("null_where_equal")
+def null_where_equal(spec: UdfSpec) -> Kernel:
+    """The first operand, NULL where it is the second; of types whose values have one form each."""
+
+    def kernel(a: pa.Array, b: pa.Array) -> pa.Array:
+        equal = pc.fill_null(pc.equal(a, b), False)
+        return pc.if_else(equal, pa.scalar(None, a.type), a)
+
+    return kernel
