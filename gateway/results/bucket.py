@@ -17,16 +17,16 @@ from typing import Any
 
 from gateway.errors import ConfigError
 from gateway.observability import log
+from gateway.results.bucket_requests import ask
 
 #: The extra that brings what asks buckets.
 EXTRA = "bucket"
 _SETTING = "result-bucket"
 _LINK = timedelta(minutes=5)  # to begin to read: who is sent on reads at once
-_PATIENCE = {"max_retries": 3, "retry_timeout": timedelta(seconds=20)}
-_CLIENT = {"timeout": "60s", "connect_timeout": "5s", "allow_http": True}  # where the endpoint that is given has it
+_CLIENT = {"timeout": "10s", "connect_timeout": "5s", "allow_http": True}  # where the endpoint that is given has it
+_ADDRESSES = re.compile(r"https?://\S+")
 _SWEEP_SECONDS = 2.0
 _REST_SECONDS = 30.0  # after a failure: who downloads is not to wait for the next one
-_ADDRESSES = re.compile(r"https?://\S+")
 
 #: The media type of a file, and the file in parts.
 File = tuple[str, Sequence[bytes | memoryview]]
@@ -66,7 +66,7 @@ class Bucket:
         self._is_failing = False  # to remove what is there
         self._rests_until = 0.0
         try:
-            self._store = S3Store.from_url(url, client_options=_CLIENT, retry_config=_PATIENCE)  # type: ignore[arg-type]
+            self._store = S3Store.from_url(url, client_options=_CLIENT)  # type: ignore[arg-type]
             self._put("probe", ("text/plain", (b"",)))
             self._remove(["probe"])
         except Exception as error:
@@ -85,7 +85,7 @@ class Bucket:
             entry = self._files.setdefault(operation, {}).setdefault(name, _File())
         path = f"{operation.hex()}/{name}"
         with entry.lock:
-            if entry.is_gone:
+            if entry.is_gone or time.monotonic() < self._rests_until:  # it may have failed meanwhile
                 return None
             if not entry.is_there:
                 file = made()
@@ -96,22 +96,21 @@ class Bucket:
                     log("a file of a result cannot be put into the bucket", "warning", reason=_reason(error))
                     return None
                 entry.is_there = True
-            return str(self._obstore.sign(self._store, "GET", f"{self._folder}/{path}", self._link))
+            return self._signed("GET", path)
 
     def stop(self) -> None:
-        """Remove all that is there. Idempotent."""
+        """Remove all that is there, if the bucket lets that be done. Idempotent."""
         self._stopped.set()
         self._sweeper.join(_SWEEP_SECONDS + 60)
-        for operation in list(self._files):
-            self._forget(operation)
+        all(self._forget(operation) for operation in list(self._files))
 
     def _sweep(self) -> None:
         while not self._stopped.wait(_SWEEP_SECONDS):
-            for operation in list(self._files):
-                if not self._is_open(operation):
-                    self._forget(operation)
+            over = (operation for operation in list(self._files) if not self._is_open(operation))
+            all(not self._stopped.is_set() and self._forget(operation) for operation in over)
 
-    def _forget(self, operation: bytes) -> None:
+    def _forget(self, operation: bytes) -> bool:
+        """Remove the files of an operation; whether the bucket has done it."""
         with self._lock:
             files = self._files.pop(operation, {})
         there = []
@@ -121,7 +120,7 @@ class Bucket:
                 if entry.is_there:
                     there.append(f"{operation.hex()}/{name}")
         if not there:
-            return
+            return True
         try:
             self._remove(there)
         except Exception as error:  # noqa: BLE001 - the next sweep tries again
@@ -132,23 +131,23 @@ class Bucket:
             self._is_failing = True
         else:
             self._is_failing = False
+        return not self._is_failing
 
     def _put(self, path: str, file: File) -> None:
         media, parts = file
-        self._obstore.put(
-            self._store,
-            f"{self._folder}/{path}",
-            b"".join(parts),
-            attributes={"Content-Type": media},
-            use_multipart=False,
-        )
+        ask(self._signed("PUT", path), "PUT", {"Content-Type": media}, parts)
 
     def _remove(self, paths: Sequence[str]) -> None:
-        self._obstore.delete(self._store, [f"{self._folder}/{path}" for path in paths])
+        for path in paths:
+            ask(self._signed("DELETE", path), "DELETE", {})
+
+    def _signed(self, method: str, path: str) -> str:
+        """A link, which is made here: the library would believe what answers say of their size."""
+        return str(self._obstore.sign(self._store, method, f"{self._folder}/{path}", self._link))
 
 
 def _reason(error: BaseException) -> str:
-    """What the library says, in one line, without the addresses in it: they may be signed."""
+    """What kept something from being put there, in one line, without addresses in it: they may be signed."""
     first = str(error).strip().split("\n", 1)[0]
     return _ADDRESSES.sub("...", first)[:300] or type(error).__name__
 

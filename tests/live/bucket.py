@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import re
 import threading
+import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qsl, quote, urlsplit
@@ -22,6 +22,7 @@ class Bucket:
         self.objects: dict[str, tuple[str, bytes]] = {}
         self.asked: list[tuple[str, str, int]] = []  # method, path, status
         self.refuses = False
+        self.says: list[bytes] | None = None  # to whoever puts something there, instead of an answer; then nothing more
         self.url = ""
 
     def environment(self) -> dict[str, str]:
@@ -90,6 +91,16 @@ class _Handler(BaseHTTPRequestHandler):
     def log_message(self, *_: object) -> None: ...
 
     def do_PUT(self) -> None:
+        if self.bucket.says is not None:
+            self.bucket.asked.append((self.command, self._path, 0))
+            with suppress(OSError):  # the other side has had enough
+                for piece in self.bucket.says:
+                    self.wfile.write(piece)
+                    time.sleep(0.05)
+                while self.connection.recv(1 << 20):
+                    pass
+            self.close_connection = True
+            return
         data = self.rfile.read(int(self.headers["content-length"]))
         if self._may():
             self.bucket.objects[self._path] = (self.headers["content-type"], data)
@@ -104,15 +115,10 @@ class _Handler(BaseHTTPRequestHandler):
         media, data = self.bucket.objects[self._path]
         self._answer(*_part(data, self.headers.get("range")), media)
 
-    def do_POST(self) -> None:
-        """Many are deleted at once."""
-        told = self.rfile.read(int(self.headers["content-length"])).decode()
+    def do_DELETE(self) -> None:
         if self._may():
-            keys = re.findall("<Key>([^<]+)</Key>", told)
-            for key in keys:
-                self.bucket.objects.pop(f"{self._path}/{key}", None)
-            gone = "".join(f"<Deleted><Key>{key}</Key></Deleted>" for key in keys)
-            self._answer(200, f"<DeleteResult>{gone}</DeleteResult>".encode(), media="application/xml")
+            self.bucket.objects.pop(self._path, None)
+            self._answer(204)
 
     @property
     def _path(self) -> str:
