@@ -22,7 +22,7 @@ from gateway.delta.metadata import logged_metadata
 from gateway.delta.properties import asked
 from gateway.delta.replay import Fields
 from gateway.delta.scan import missing_file
-from gateway.delta.table import Snapshot, state_of
+from gateway.delta.table import Snapshot, agreed_state
 from gateway.delta.vectors import encoded, file_of
 from gateway.delta.write import beside, check_own, check_snapshot_writable, exists, storage_errors
 from gateway.errors import UserError, unsupported
@@ -61,7 +61,7 @@ def clone(
 ) -> Cloned:
     """Make the clone of `source`, called `name`, in the folder `path`; nothing is there if it raises."""
     check_cloneable(path, source, properties)
-    state = state_of(source)
+    state = agreed_state(source)
     given = asked(properties).properties
     metadata = logged_metadata(source)
     configuration = {k: v for k, v in metadata.get("configuration", {}).items() if not k.startswith(IN_COMMIT_SINCE)}

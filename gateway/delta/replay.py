@@ -135,6 +135,7 @@ def replayed(root: str, version: int, within: Within) -> State:
                 sidecar = action.pop("sidecar", None)
                 if sidecar is not None:
                     for other in _read(_sidecar_path(root, sidecar), within):
+                        _check_of_sidecar(root, other)
                         state.take(root, other)
                 state.take(root, action)
         for number in range(start + 1, version + 1):
@@ -143,6 +144,12 @@ def replayed(root: str, version: int, within: Within) -> State:
         if not state.protocol or not state.metadata:
             raise KeyError("protocol and metaData")
     return state
+
+
+def _check_of_sidecar(root: str, action: Fields) -> None:
+    """Raise ServerError DELTA_LOG_CORRUPT for what is no action of a file: who reads files alone would not see it."""
+    for kind in action.keys() - {"add", "remove"}:
+        raise ServerError("DELTA_LOG_CORRUPT", f"The log of the Delta table {root} has a {kind} in a sidecar.")
 
 
 def checkpoint_lists_vectors(root: str, version: int, within: Within) -> bool:

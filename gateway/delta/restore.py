@@ -17,7 +17,7 @@ from gateway.delta.identity import with_last_numbers
 from gateway.delta.replay import Fields, removal
 from gateway.delta.retention import deleted_files_ms
 from gateway.delta.row_ids import DOMAIN, numbered_again
-from gateway.delta.table import Snapshot, forget, open_snapshot, state_of
+from gateway.delta.table import Snapshot, agreed_state, forget, open_snapshot
 from gateway.delta.write import check_own, check_snapshot_writable, conflict, storage_errors
 from gateway.errors import ServerError, UserError
 
@@ -73,7 +73,7 @@ def restore_files(snapshot: Snapshot, version: int, parameters: commit.Parameter
     earlier = open_snapshot(root, version)
     _check_retained(snapshot, version)
     _check_restorable(earlier)
-    now, then = (state_of(s) for s in (snapshot, earlier))
+    now, then = (agreed_state(s) for s in (snapshot, earlier))
     domains = _domains(root, now.domains, then.domains)
     added = [spec for key, spec in then.files.items() if key not in now.files]
     removed = [spec for key, spec in now.files.items() if key not in then.files]

@@ -559,6 +559,19 @@ def state_of(snapshot: Snapshot) -> State:
     return state
 
 
+def agreed_state(snapshot: Snapshot) -> State:
+    """The same for who copies, removes or puts back files: what is live by it is what is read of the snapshot.
+
+    Raises ServerError DELTA_LOG_CORRUPT: a checkpoint may say that a file is there and that it is gone.
+    """
+    state = state_of(snapshot)
+    odd = {path for path, _ in state.files}.symmetric_difference(map(os.path.normpath, snapshot.files.paths))
+    if odd:
+        text = f"The log of the Delta table {snapshot.root} says in two ways whether the file {min(odd)} is in it."
+        raise ServerError("DELTA_LOG_CORRUPT", text)
+    return state
+
+
 def specs_of(snapshot: Snapshot, paths: Sequence[str] | None = None) -> list[Fields]:
     """What the log says of each file of a snapshot, or of those of some places. Raises ServerError DELTA_LOG_CORRUPT."""
     state = state_of(snapshot)

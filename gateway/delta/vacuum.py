@@ -20,7 +20,7 @@ from gateway.delta.containment import check_still_there, held_folder, is_under, 
 from gateway.delta.features import Kept
 from gateway.delta.replay import Fields, State, check_file
 from gateway.delta.retention import deleted_files_ms
-from gateway.delta.table import Snapshot, open_snapshot, state_of
+from gateway.delta.table import Snapshot, agreed_state, open_snapshot, state_of
 from gateway.delta.vectors import file_of
 from gateway.delta.write import ATTEMPTS, check_own, check_snapshot_writable, conflict, storage_errors
 from gateway.errors import UserError, unsupported
@@ -66,7 +66,7 @@ def sweep(snapshot: Snapshot, hours: float | None, lite: bool) -> Swept:
     if specified is not None and specified < retention:
         raise _too_short(retention)
     before = now - (retention if specified is None else specified)
-    state = state_of(snapshot)
+    state = agreed_state(snapshot)
     kept, told = _kept(root, state, before), {path for spec in state.removed.values() for path in _paths(root, spec)}
     untold = min(before, now - _LONGEST) if at_work.is_anybody(root) else before
     until = _commit_before(snapshot, before) if lite else None
