@@ -87,10 +87,11 @@ def _unsupported(what: str) -> UnsupportedError:
 
 def read_delimited(paths: Sequence[str], within: Within, layout: Layout) -> pa.Table:
     """The rows of files, which have to have the same columns. Raises UnsupportedError, FAILED_READ_FILE."""
-    tables = [table for path in paths if (table := _texts(path, within, layout)) is not None]
+    read = [(path, table) for path in paths if (table := _texts(path, within, layout)) is not None]
+    tables = [table for _, table in read]
     if not tables:
         raise UserError("UNABLE_TO_INFER_SCHEMA", "Unable to infer schema for CSV.")
-    for path, table in zip(paths, tables, strict=False):
+    for path, table in read:
         if table.column_names != tables[0].column_names:
             raise _unsupported(f"CSV files with different columns ({os.path.basename(path)})")
     found = pa.concat_tables(tables)

@@ -133,6 +133,7 @@ def _warehouse(caller: Caller, identifier: str) -> dict[str, Any]:
     host, secure = where.hostname or "localhost", where.scheme == "https"
     port = where.port or (443 if secure else 80)
     path = f"/sql/1.0/warehouses/{identifier}"
+    written = f"[{host}]" if ":" in host else host
     return {
         "id": identifier,
         "name": identifier,
@@ -140,7 +141,8 @@ def _warehouse(caller: Caller, identifier: str) -> dict[str, Any]:
         "num_clusters": 1,
         "health": {"status": "HEALTHY"},
         "odbc_params": {"hostname": host, "path": path, "protocol": "https" if secure else "http", "port": port},
-        "jdbc_url": f"jdbc:databricks://{host}:{port}/default;transportMode=http;ssl={int(secure)};AuthMech=3;httpPath={path};",
+        "jdbc_url": f"jdbc:databricks://{written}:{port}/default;transportMode=http;ssl={int(secure)};AuthMech=3;"
+        f"httpPath={path};",
     }
 
 
