@@ -79,11 +79,12 @@ class Economy(Enum):
 # The second is what others are told that waited for the same side of a join.
 _LOST_PARTITION = ("partition not used yet", "inner future panicked during poll")
 # A sort that is taken for one of constants below a union; a column that one rule finds to be NULL at times and another never;
-# a DISTINCT that may stop early, and is taken for one that is ordered.
+# a DISTINCT that may stop early, and is taken for one that is ordered; a panic at a null-safe equality to the query around it.
 _AT_ODDS = (
     "SanityCheckPlan",
     "Physical input schema should be the same as the one converted from logical input schema",
     "Ordering direction required for DISTINCT with limit",
+    "index out of bounds",
 )
 _ECONOMIES = {"HashJoin": Economy.SORTED_JOINS, "ExternalSorter": Economy.RESERVED_SORTS}
 load()  # here, so that processes that are forked have them in common
@@ -285,8 +286,8 @@ class DataFusionExecution:
         for economy in (Economy.NONE, Economy.FEWER_RULES):
             try:
                 return made(economy)
-            except Exception as error:
-                if not _is_at_odds(str(error)):
+            except BaseException as error:
+                if not _is_failure(error) or not _is_at_odds(str(error)):
                     raise
                 self.close()
         return made(Economy.ONE_PARTITION)

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 from gateway.engine.base import Query, Source
-from gateway.engine.datafusion import DataFusionEngine, DataFusionExecution
+from gateway.engine.datafusion import DataFusionEngine, DataFusionExecution, Economy
 from gateway.sqltypes import BIGINT, StructField, struct
 
 
@@ -64,3 +65,30 @@ def test_a_table_goes_with_its_statement(tmp_path: Path) -> None:
     assert ctx is not None and ctx.table_exist("t0")
     execution.close()
     assert not ctx.table_exist("t0")
+
+
+class PanicException(BaseException):
+    """What a panic of Rust is to Python."""
+
+
+@pytest.mark.parametrize(
+    ("error", "tries"),
+    [
+        (PanicException("index out of bounds: the len is 1 but the index is 1"), 3),
+        (ValueError("SanityCheckPlan"), 3),
+        (PanicException("not a field"), 1),
+        (KeyboardInterrupt("index out of bounds"), 1),
+    ],
+    ids=["panic", "error", "other panic", "interrupt"],
+)
+def test_what_is_at_odds_with_itself_is_planned_in_other_ways(tmp_path: Path, error: BaseException, tries: int) -> None:
+    ways = []
+
+    def made(economy: Economy) -> None:
+        ways.append(economy)
+        raise error
+
+    execution = DataFusionExecution(DataFusionEngine(1 << 24, str(tmp_path)), total())
+    with pytest.raises(type(error)):
+        execution.first_planned(made)
+    assert ways == [Economy.NONE, Economy.FEWER_RULES, Economy.ONE_PARTITION][:tries]
