@@ -104,31 +104,33 @@ def expanded(binder: Expressions, items: Sequence[Node], scope: Scope) -> list[E
     args: list[Expr] = []
     for item in items:
         if isinstance(item, exp.Star):
-            args += _without(binder, scope.columns(), item, scope)
+            args += left_by_except(scope.columns(), item, scope)
         elif isinstance(item, exp.Column) and is_star(item):
             qualifier = [p.name for p in item.parts[:-1]]
             if item.this.args.get("except_") and scope.qualified(qualifier) is None:
                 raise unsupported("EXCEPT of a struct's fields", span_of(item))
-            args += _without(binder, star_columns(item, scope), item.this, scope.of(qualifier))
+            args += left_by_except(star_columns(item, scope), item.this, scope.of(qualifier))
         else:
             args.append(binder.bind(item.this if isinstance(item, exp.Alias) else item, scope))
     return args
 
 
-def _without(binder: Expressions, columns: list[Expr], star: exp.Star, scope: Scope) -> list[Expr]:
+def left_by_except(columns: list[Expr], star: Node, scope: Scope) -> list[Expr]:
     """The columns of a star that its EXCEPT leaves."""
     gone: set[int | str] = set()
-    shown = set(map(star_key, columns))  # JOIN … USING hides one of two
+    shown = set(map(_star_key, columns))  # JOIN … USING hides one of two
     for node in star.args.get("except_") or ():
-        key = star_key(binder.bind(node, scope))
-        if key is None:
+        parts = [part.name for part in node.parts]
+        found = scope.resolve(parts, span_of(node))
+        if isinstance(found, Call) and found.fn == "_field":
             raise unsupported("EXCEPT of a struct's field", span_of(node))
-        if key not in shown:
-            raise scope.missing([part.name for part in node.parts], span_of(node))
+        key = None if found is None else _star_key(found)
+        if key is None or key not in shown:
+            raise scope.missing(parts, span_of(node))
         if key in gone:
-            raise overlapping(node)
+            raise _overlapping(node)
         gone.add(key)
-    return [c for c in columns if star_key(c) not in gone]
+    return [c for c in columns if _star_key(c) not in gone]
 
 
 def merged_name(expr: Expr) -> str | None:
@@ -136,13 +138,13 @@ def merged_name(expr: Expr) -> str | None:
     return expr.shown if isinstance(expr, Call) and expr.data == ("merged",) else None
 
 
-def star_key(expr: Expr) -> int | str | None:
+def _star_key(expr: Expr) -> int | str | None:
     """What tells a column of ``*`` from the others; None for what is none."""
     name = merged_name(expr)
     return expr.id if isinstance(expr, Col) else name and name.lower()
 
 
-def overlapping(node: Node) -> UserError:
+def _overlapping(node: Node) -> UserError:
     """A column that EXCEPT names twice."""
     message = f"Columns in an EXCEPT list must be distinct and non-overlapping, but got `{node.name}` twice."
     return UserError("EXCEPT_OVERLAPPING_COLUMNS", message, span=span_of(node))

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from gateway.errors import Span, UnsupportedError, UserError, unsupported
 from gateway.sql.bind.binder import not_scalar
-from gateway.sql.bind.columns import merged_name, overlapping, star_columns, star_key
+from gateway.sql.bind.columns import left_by_except, merged_name, star_columns
 from gateway.sql.bind.generated import Generators
 from gateway.sql.bind.relations import Relations
 from gateway.sql.bind.scope import Scope
@@ -189,26 +189,11 @@ class SelectItems:
         return self.binder.names.of(expr)
 
     def _star(self, columns: list[Expr], star: Node, scope: Scope) -> list[Item]:
-        removed: set[int | str] = set()
-        shown = set(map(star_key, columns))  # JOIN … USING hides one of two
-        for column in star.args.get("except_") or ():
-            parts = [column.args[k].name for k in ("catalog", "db", "table", "this") if column.args.get(k) is not None]
-            found = scope.resolve(parts, span_of(column))
-            if isinstance(found, Call) and found.fn == "_field":
-                raise unsupported("EXCEPT of a struct's field", span_of(column))
-            key = None if found is None else star_key(found)
-            if key is None or key not in shown:
-                raise scope.missing(parts, span_of(column))
-            if key in removed:
-                raise overlapping(column)
-            removed.add(key)
         items = []
-        for expr in columns:
+        for expr in left_by_except(columns, star, scope):
             name = merged_name(expr) or (expr.name if isinstance(expr, Col) else self.binder.names.of(expr))
             if isinstance(expr, Call) and expr.fn == "_field":
                 name = expr.shown or name
-            if star_key(expr) in removed:
-                continue
             items.append(Item(name, expr, False))
         if not items:
             raise unsupported("a result without columns", span_of(star))
