@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 
 from gateway.engine.base import Execution, Planning, Query, Source, UdfSpec
 from gateway.engine.functions import IMPLEMENTATIONS, Kernel, guarded, load, row_error_in
+from gateway.engine.functions.distinct import once_for_constants
 from gateway.engine.functions.moving import moving
 from gateway.engine.known import KnownExecution
 from gateway.engine.measures import Operator, operators
@@ -217,7 +218,7 @@ class DataFusionEngine:
         factory = IMPLEMENTATIONS.get(spec.impl)
         if factory is None:
             raise ServerError("INTERNAL_ERROR", f"There is no implementation of {spec.impl}.")
-        kernel = factory(spec)
+        kernel = factory(spec) if spec.volatile else once_for_constants(factory(spec), returns)
         ctx.register_udf(datafusion.udf(guarded(_exact(kernel, returns), spec.impl), args, returns, volatility, name))
         known.add(name)
 

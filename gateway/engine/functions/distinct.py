@@ -17,6 +17,9 @@ import pyarrow.compute as pc
 from gateway.engine.base import UdfSpec
 from gateway.engine.functions import MAX_TEXT_BYTES, Factory, Kernel, implementation, too_long
 
+_FEW_ROWS = 16
+_BITS = {pa.float16(): pa.int16(), pa.float32(): pa.int32(), pa.float64(): pa.int64()}
+
 
 def _codes(array: pa.Array) -> tuple[np.ndarray[Any, Any], list[Any]]:
     """Codes per row and the values that they stand for; NULL is the last code."""
@@ -101,4 +104,35 @@ def vectorised(name: str) -> Callable[[Callable[..., pa.Array]], Callable[..., p
     return register
 
 
-__all__ = ["Factory", "per_distinct", "scalar", "vectorised"]
+def once_for_constants(kernel: Kernel, returns: pa.DataType) -> Kernel:
+    """The kernel, asked for one row where all rows of its arguments are the same: the value of a subquery, for example.
+
+    Only of results of one width, which nothing bounds but the number of rows; the kernel may not depend on where a row is.
+    """
+    if not (pa.types.is_primitive(returns) or pa.types.is_decimal(returns)):
+        return kernel
+
+    def run(*arrays: pa.Array) -> pa.Array:
+        rows = len(arrays[0]) if arrays else 0
+        if rows < _FEW_ROWS or not all(map(_is_constant, arrays)):
+            return kernel(*arrays)
+        one = kernel(*(array.slice(0, 1) for array in arrays))
+        return pa.repeat(one[0], rows)
+
+    return run
+
+
+def _is_constant(array: pa.Array) -> bool:
+    """Whether all rows have the same value; False where that is not seen quickly."""
+    nulls, last = array.null_count, len(array) - 1
+    if nulls:
+        return bool(nulls > last)
+    if pa.types.is_floating(array.type):  # by their bits: zeros have signs
+        array = array.view(_BITS[array.type])
+    elif pa.types.is_nested(array.type) or pa.types.is_dictionary(array.type):
+        return False
+    ends = array.slice(0, 1).equals(array.slice(last, 1))
+    return bool(ends and array.slice(0, last).equals(array.slice(1)))
+
+
+__all__ = ["Factory", "once_for_constants", "per_distinct", "scalar", "vectorised"]
