@@ -37,8 +37,9 @@ def test_rows_keep_their_numbers_whoever_writes(sql: Sql, vectors: str) -> None:
         (sql.spark if at % 2 else sql.embedded)(statement.format(t="mixed"))
         expected = [(id_, text, version) for id_, text, _, version in sql.embedded(_ROWS.format(t="theirs"))]
         for name, known in given.items():
-            rows = sql.spark(_ROWS.format(t=name))
-            assert sql.embedded(_ROWS.format(t=name)) == rows, (name, statement)
+            rows = sql.embedded(_ROWS.format(t=name))
+            if statement.startswith(("OPTIMIZE", "RESTORE")):  # Spark takes most of the time
+                assert sql.spark(_ROWS.format(t=name)) == rows, (name, statement)
             assert [(id_, text, version) for id_, text, _, version in rows] == expected, (name, statement)
             # What a new row gets depends on the place where its writer has put it in a file: it is only new.
             now = {id_: number for id_, _, number, _ in rows}
