@@ -1,6 +1,6 @@
 # Everything needs only python3 (>= 3.11) and make; the rest is installed into .venv from the locked requirements.
 .DELETE_ON_ERROR:
-.PHONY: demo test test-only test-live test-all test-dbt test-clients test-heavy test-spark test-spark-heavy bench bench-short bench-spark conformance conformance-spark fuzz fuzz-slice fuzz-table lint format map pictures lock thrift clean
+.PHONY: demo test test-only test-corpora test-live test-all test-dbt test-clients test-heavy test-spark test-spark-heavy bench bench-short bench-spark conformance conformance-spark fuzz fuzz-slice fuzz-table lint format map pictures lock thrift clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -57,17 +57,23 @@ PYTEST := $(BIN)/python -m pytest -n $(PYTEST_WORKERS) $(BY_FILE) --no-loadscope
 # Against gateways that are started for them: real drivers, a browser, attacks.
 LIVE := tests/attacks tests/clients tests/console
 
+# What Spark answers to other people's statements; skipped where their corpora are not.
+CORPORA := tests/conformance
+
 test: lint test-only
-	@echo "All the others: make test-all, or make test-live, test-spark (Java 17 or 21, Maven) and fuzz-slice"
+	@echo "All the others: make test-all, or make test-corpora, test-live, test-spark (Java 17 or 21, Maven) and fuzz-slice"
 
 test-only: $(VENV)/.dev
-	$(PYTEST) $(addprefix --ignore=,$(LIVE)) $(ARGS)
+	$(PYTEST) $(addprefix --ignore=,$(LIVE) $(CORPORA)) $(ARGS)
+
+test-corpora: $(VENV)/.dev
+	$(BIN)/python -m pytest $(CORPORA) $(ARGS)
 
 test-live: $(VENV)/.dev
 	$(PYTEST) $(LIVE) $(ARGS)
 
 # What a commit must pass.
-test-all: test test-live test-spark fuzz-slice bench-short
+test-all: test test-corpora test-live test-spark fuzz-slice bench-short
 
 # dbt against a gateway without Spark, in an environment of its own: it binds other versions of what the tests need.
 DBT := .dbt

@@ -262,7 +262,7 @@ def test_trees_are_put_together_again() -> None:
 
 def test_what_takes_too_long_is_ended(tmp_path: Path) -> None:
     endless = "SELECT sum(a.id * b.id % 7) FROM range(10000000) AS a CROSS JOIN range(10000000) AS b"
-    with closing(Embedded(tmp_path, seconds=3.0)) as engine:
+    with closing(Embedded(tmp_path, seconds=1.0)) as engine:
         told = [engine.ask(case("queries", query(text))) for text in ("SELECT 1", endless, "SELECT 2")]
     assert [(o.kind, o.condition, o.rows) for o in told] == [
         ("answer", "", [[1]]),
