@@ -279,14 +279,17 @@ def _leaves(arrow: pa.DataType) -> int:
 
 
 def _find(column: Column, fields: Any) -> int | None:
-    """Index of the field that holds `column` among a file's fields: by id if the file has ids, else by name, case-blind."""
+    """Index of the field that holds `column` among a file's fields: by name, case-blind, or by id in that mapping mode.
+
+    In that mode a file without ids is read by name.
+    """
     fields = list(fields)
-    if column.field_id is not None:
+    if column.by_id and column.field_id is not None:
         ids = [(f.metadata or {}).get(b"PARQUET:field_id") for f in fields]
         wanted = str(column.field_id).encode()
         if wanted in ids:
             return ids.index(wanted)
-        if any(i is not None for i in ids) and column.by_id:
+        if any(i is not None for i in ids):
             return None
     folded = column.physical.casefold()
     same = [i for i, f in enumerate(fields) if f.name.casefold() == folded]
@@ -297,7 +300,7 @@ def _find(column: Column, fields: Any) -> int | None:
 
 def convert(values: pa.Array, column: Column, target: pa.DataType) -> pa.Array:
     """`values` as read from a file brought to the logical type of `column`, whose Arrow form is `target`."""
-    if values.type == target and not column.renamed and not holds_char(column.type):
+    if values.type == target and not column.renamed and not column.holds_ids and not holds_char(column.type):
         return values
     if column.type == t.VARIANT and pa.types.is_struct(values.type):
         return _variants(values, column).cast(target)

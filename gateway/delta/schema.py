@@ -80,6 +80,11 @@ class Column:
         """Whether this or a nested field has another name in files."""
         return self.name != self.physical or any(c.renamed for c in self.children)
 
+    @property
+    def holds_ids(self) -> bool:
+        """Whether nested fields are matched by field id."""
+        return any(c.by_id or c.holds_ids for c in self.children)
+
     def check_readable(self) -> None:
         """Raise UnsupportedError naming this column if it or a nested field has a type that is not read."""
         _check_readable(self, self.name)

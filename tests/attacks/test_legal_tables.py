@@ -1,0 +1,83 @@
+"""Tables as the protocol allows them and few write them: their rows are found, whichever reader comes to read them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from gateway.protocol.client import Client
+from tests.attacks.attacker import add_action, answer, log_action
+from tests.live.gateway import Server
+
+Make = Callable[..., Path]
+READERS = {"the engine's": "a.parquet", "our own": "a.data"}  # which of them reads a file, by its name
+
+
+@pytest.fixture
+def make(server: Server) -> Iterator[Make]:
+    """Makes the table `legal` of one file."""
+    folder = server.warehouse / "default" / "legal"
+
+    def made(
+        fields: list[dict[str, Any]], rows: pa.Table, mode: str = "", change: Any = None, file: str = "a.parquet"
+    ) -> Path:
+        (folder / "_delta_log").mkdir(parents=True)
+        pq.write_table(rows, folder / file)
+        if change is not None:
+            change(folder / file)
+        properties = {"delta.columnMapping.mode": mode, "delta.columnMapping.maxColumnId": "9"} if mode else {}
+        metadata = {
+            "id": "00000000-0000-0000-0000-000000000001",
+            "format": {"provider": "parquet", "options": {}},
+            "schemaString": json.dumps({"type": "struct", "fields": fields}),
+            "partitionColumns": [],
+            "configuration": properties,
+        }
+        protocol = (
+            {"minReaderVersion": 2, "minWriterVersion": 5} if mode else {"minReaderVersion": 1, "minWriterVersion": 2}
+        )
+        add = add_action(file, (folder / file).stat().st_size)
+        log_action(folder, 0, protocol=protocol, metaData=metadata, add=add)
+        return folder
+
+    yield made
+    shutil.rmtree(folder)
+
+
+def field(name: str, of: Any = "long", number: int | None = None) -> dict[str, Any]:
+    """A field of a table's schema, with a number in files or without."""
+    mapping = {"delta.columnMapping.id": number, "delta.columnMapping.physicalName": name}
+    return {"name": name, "type": of, "nullable": True, "metadata": {} if number is None else mapping}
+
+
+def numbered(name: str, arrow: pa.DataType, number: int) -> pa.Field:
+    """A field of a file."""
+    return pa.field(name, arrow, metadata={"PARQUET:field_id": str(number)})
+
+
+@pytest.mark.parametrize("file", READERS.values(), ids=READERS)
+@pytest.mark.parametrize(("mode", "expected"), [("name", (1, 10)), ("id", (10, 1))], ids=["name", "id"])
+def test_the_mapping_says_whether_names_or_numbers_count(
+    make: Make, client: Client, mode: str, expected: tuple[int, int], file: str
+) -> None:
+    """In a file whose numbers are those of other columns than its names."""
+    inner = pa.struct([numbered("a", pa.int64(), 4), numbered("b", pa.int64(), 3)])
+    schema = pa.schema([numbered("a", pa.int64(), 2), numbered("b", pa.int64(), 1), numbered("s", inner, 5)])
+    held = [pa.array([1]), pa.array([10]), pa.array([{"a": 1, "b": 10}], inner)]
+    nested = {"type": "struct", "fields": [field("a", number=3), field("b", number=4)]}
+    make(
+        [field("a", number=1), field("b", number=2), field("s", nested, 5)],
+        pa.Table.from_arrays(held, schema=schema),
+        mode,
+        file=file,
+    )
+    found = answer(client, "SELECT DISTINCT a, b, s.a AS sa, s.b AS sb FROM legal")
+    assert found == [{"a": expected[0], "b": expected[1], "sa": expected[0], "sb": expected[1]}]
+    assert answer(client, f"SELECT b FROM legal WHERE a = {expected[0]}") == [{"b": expected[1]}]
