@@ -126,6 +126,13 @@ def _type_tree(arrow: pa.DataType) -> NameTree | pa.DataType:
     return arrow
 
 
+def _is_same(one: NameTree | pa.DataType, other: NameTree | pa.DataType) -> bool:
+    """Whether two types are the same, names and order of fields too; so is one of which nothing is told."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return list(one) == list(other) and all(map(_is_same, one.values(), other.values()))
+    return one in ({}, other)
+
+
 def _name_problem(column: Column, names: Any) -> str | None:
     if column.physical not in names:
         folded = column.physical.casefold()
@@ -138,6 +145,8 @@ def _name_problem(column: Column, names: Any) -> str | None:
         return f"the column {column.name} has another type in a file"
     if isinstance(held, pa.DataType) and not is_read_alike(held, column.type.arrow()):
         return f"the column {column.name} is {held} in a file"
+    if isinstance(column.type, t.MapType) and is_nested and not _is_same(held, _type_tree(column.physical_arrow())):
+        return f"the map {column.name} holds other types in a file"  # the engine casts none, not even to further fields
     for child in column.children if is_nested else ():
         problem = _name_problem(child, held)
         if problem:

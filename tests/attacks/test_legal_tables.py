@@ -17,6 +17,7 @@ from tests.attacks.attacker import add_action, answer, log_action
 from tests.live.gateway import Server
 
 Make = Callable[..., Path]
+SIZES = {"small": 1, "large": 40_000}
 READERS = {"the engine's": "a.parquet", "our own": "a.data"}  # which of them reads a file, by its name
 
 
@@ -81,3 +82,44 @@ def test_the_mapping_says_whether_names_or_numbers_count(
     found = answer(client, "SELECT DISTINCT a, b, s.a AS sa, s.b AS sb FROM legal")
     assert found == [{"a": expected[0], "b": expected[1], "sa": expected[0], "sb": expected[1]}]
     assert answer(client, f"SELECT b FROM legal WHERE a = {expected[0]}") == [{"b": expected[1]}]
+
+
+@pytest.mark.parametrize("rows", SIZES.values(), ids=SIZES)
+@pytest.mark.parametrize(
+    ("of", "field_", "value", "read", "expected"),
+    [
+        (
+            "MAP<STRING, STRUCT<x: INT>>",
+            "m.value.z STRING",
+            "map('k', named_struct('x', 1))",
+            "m['k']",
+            {"x": 1, "z": None},
+        ),
+        (
+            "MAP<STRUCT<x: INT>, INT>",
+            "m.key.z STRING",
+            "map(named_struct('x', 1), 2)",
+            "map_keys(m)[0]",
+            {"x": 1, "z": None},
+        ),
+        (
+            "ARRAY<MAP<STRING, STRUCT<x: INT>>>",
+            "m.element.value.z STRING",
+            "array(map('k', named_struct('x', 1)))",
+            "m[0]['k']",
+            {"x": 1, "z": None},
+        ),
+    ],
+    ids=["values", "keys", "in an array"],
+)
+def test_maps_whose_structs_have_further_fields(
+    client: Client, of: str, field_: str, value: str, read: str, expected: Any, rows: int
+) -> None:
+    try:
+        answer(client, f"CREATE TABLE further (m {of})")
+        answer(client, f"INSERT INTO further SELECT {value} FROM range({rows})")
+        answer(client, f"ALTER TABLE further ADD COLUMNS ({field_})")
+        assert answer(client, f"SELECT DISTINCT {read} AS v FROM further") == [{"v": expected}]
+        assert answer(client, "SELECT count(m) AS n FROM further") == [{"n": rows}]
+    finally:
+        answer(client, "DROP TABLE IF EXISTS further")
