@@ -22,7 +22,7 @@ from gateway.delta.features import Protocol
 from gateway.delta.footers import one_valued, opened_parquet
 from gateway.delta.listed import Files
 from gateway.delta.log import LOG
-from gateway.delta.misread import ONE_VALUE, unreadable_file
+from gateway.delta.misread import MISORDERED, ONE_VALUE, unreadable_file
 from gateway.delta.scan import missing_file
 from gateway.delta.schema import Column, UnreadableType
 from gateway.delta.table import Contents, Snapshot
@@ -50,8 +50,8 @@ def open_files(path: str, within: Within = (), only: Sequence[str] | None = None
             stat = look(file, within)
         except OSError as error:
             raise missing_file(path, file) from error
-        found, rows, single = _described(file, stat.st_size, stat.st_mtime_ns, within)
-        suspects[file] = {**_names(found), ONE_VALUE: single}
+        found, rows, facts = _described(file, stat.st_size, stat.st_mtime_ns, within)
+        suspects[file] = {**_names(found), **facts}
         sizes.append(stat.st_size)
         counts.append(rows)
         if columns is None:
@@ -119,12 +119,12 @@ def listed(path: str, within: Within) -> list[str]:
 
 
 @lru_cache(maxsize=_MOST_FILES)
-def _described(path: str, size: int, _modified: int, within: Within) -> tuple[tuple[Column, ...], int, set[str]]:
-    """Columns and rows of one file, and which columns may hide NaN, from its footer, read once while size and time stay."""
+def _described(path: str, size: int, _modified: int, within: Within) -> tuple[tuple[Column, ...], int, dict[str, Any]]:
+    """Columns and rows of one file, and which statistics mislead, from its footer, read once while size and time stay."""
     try:
         with opened_parquet(path, within, size) as file:
             schema, leaves, rows = file.schema_arrow, file.schema, file.metadata.num_rows
-            single = one_valued(file.metadata)
+            facts = {ONE_VALUE: one_valued(file.metadata), MISORDERED: file.facts.misordered}
         # The leaves in order: only they tell INT96 (an instant) from a local timestamp.
         physical = iter([leaves.column(i).physical_type for i in range(len(leaves))])
         columns = tuple(_column(f.name, f.type, physical) for f in schema)
@@ -135,7 +135,7 @@ def _described(path: str, size: int, _modified: int, within: Within) -> tuple[tu
         if counts[column.name.casefold()] > 1:
             text = f"The column {t.quote_if_needed(column.name)} appears more than once in {path}."
             raise UserError("COLUMN_ALREADY_EXISTS", text)
-    return columns, rows, single
+    return columns, rows, facts
 
 
 def _column(name: str, arrow: pa.DataType, physical: Iterator[str]) -> Column:

@@ -16,20 +16,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from gateway.delta.containment import Within, source
-from gateway.delta.parquet_facts import check_bounds, check_facts, check_indexes, impossible
+from gateway.delta.parquet_facts import Facts, check_bounds, check_facts, check_indexes, impossible
 
 _SMALL_BYTES = 1 << 20  # below which reading ahead, which other threads do, takes longer than reading
 _MOST_GROUPS = 32_767  # as many as they have numbers
 
 
 class LookedAt(pq.ParquetFile):  # type: ignore[misc]
-    """A Parquet file whose footer can be true.
+    """A Parquet file whose footer can be true, and what was seen in it."""
 
-    Attributes:
-        in_order: whether its row groups are numbered as they come, or not at all.
-    """
-
-    in_order = True
+    facts = Facts(in_order=True, misordered=frozenset())
 
 
 @contextmanager
@@ -61,7 +57,7 @@ def _check_footer(file: LookedAt, opened: pa.NativeFile, size: int) -> None:
     """Raise ArrowInvalid unless all pages lie in a file of `size` bytes, and as many rows as are told of may be in them."""
     if file.metadata.num_row_groups > _MOST_GROUPS:
         raise impossible(f"{file.metadata.num_row_groups} row groups")
-    file.in_order = check_facts(opened, size)
+    file.facts = check_facts(opened, size)
     _check_names(file.metadata)
 
 

@@ -61,6 +61,8 @@ def file_problem(
             # Where floats are compared, the engine is told of no statistics.
             if not floats_compared and column.physical in names.get(ONE_VALUE, ()):
                 return f"the column {column.name} may hold NaN beside its only value in a file"
+            if column.physical in names.get(MISORDERED, ()):
+                return f"the column {column.name} has old statistics in a file"
             if column.physical.casefold() in names.get(TWICE, ()):
                 return f"the column {column.name} is in a file in several spellings"
             problem = _name_problem(column, names)
@@ -92,7 +94,8 @@ def _names_in(path: str, within: Within) -> NameTree:
             counts = Counter(name.casefold() for name in file.schema_arrow.names)
             twice = {name for name, count in counts.items() if count > 1}
             facts = {ONE_VALUE: one_valued(file.metadata), TWICE: twice, ROWS: file.metadata.num_rows}
-            return {**_tree(file.schema_arrow), **facts, IN_ORDER: file.in_order}
+            facts |= {IN_ORDER: file.facts.in_order, MISORDERED: file.facts.misordered}
+            return {**_tree(file.schema_arrow), **facts}
     except (pa.ArrowException, OSError) as error:
         raise unreadable_file(path, error) from error
 
@@ -103,6 +106,8 @@ ONE_VALUE = "\0one value"
 TWICE = "\0twice"
 #: Where their number of rows stands.
 ROWS = "\0rows"
+#: Where those that have statistics in another order than their values stand.
+MISORDERED = "\0misordered"
 #: Where it stands whether its row groups are in order.
 IN_ORDER = "\0in order"
 

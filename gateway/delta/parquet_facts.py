@@ -18,6 +18,8 @@ from thrift.transport.TTransport import TMemoryBuffer
 _TAIL = 8  # the footer's length, and PAR1
 _OPTIONAL, _REPEATED = 1, 2
 _TYPES = 8  # physical ones
+# INT96, BYTE_ARRAY, FIXED_LEN_BYTE_ARRAY, and numbers without a sign: the first statistics compared all as if they had signs.
+_UNORDERED, _UNSIGNED = (3, 6, 7), range(11, 15)
 _DEEPEST = 100
 # Bytes of a value in statistics, by physical type: BOOLEAN, INT32, INT64, FLOAT, DOUBLE.
 _WIDTHS = {0: 1, 1: 4, 2: 8, 4: 4, 5: 8}
@@ -101,6 +103,7 @@ class _Element(_Struct):
         (3, TType.I32, "repetition", None),
         (4, TType.STRING, "name", "BINARY"),
         (5, TType.I32, "children", None),
+        (6, TType.I32, "converted", None),
     )
 
 
@@ -121,31 +124,55 @@ class _Index(_Struct):
 
 
 class Leaf(NamedTuple):
-    """A column as the schema has it: its path, physical type, and how often a value may be missing or repeated on the way."""
+    """A column as the schema has it: its path, physical type, and how often a value may be missing or repeated on the way.
+
+    `unordered`: the oldest statistics, which name no order, have none that its values can be compared by.
+    """
 
     path: tuple[bytes, ...]
     type: int
     definitions: int
     repetitions: int
+    unordered: bool
 
 
-def check_facts(file: pa.NativeFile, size: int) -> bool:
-    """Raise ArrowInvalid unless what the footer of a file of `size` bytes says of its columns can be true.
+class Facts(NamedTuple):
+    """What a footer tells that can be true, and that an engine may take for something else.
 
-    Whether its row groups are numbered as they come, or not at all: by these numbers the engine counts rows.
+    Attributes:
+        in_order: whether its row groups are numbered as they come, or not at all: by these numbers the engine counts rows.
+        misordered: columns, or those with fields, whose statistics are in an order that is not that of their values.
     """
+
+    in_order: bool
+    misordered: frozenset[str]
+
+
+def check_facts(file: pa.NativeFile, size: int) -> Facts:
+    """Raise ArrowInvalid unless what the footer of a file of `size` bytes says of its columns can be true."""
     facts = _decoded(_File, _footer(file, size))
     leaves, rows, groups = list(_leaves(facts.schema or [])), 0, facts.groups or []
+    misordered = set[bytes]()
     for group in groups:
         if group.rows is None or group.rows < 0 or len(group.chunks or []) != len(leaves):
             raise impossible(f"a row group of {group.rows} rows and {len(group.chunks or [])} columns")
         rows += group.rows
         for chunk, leaf in zip(group.chunks or [], leaves, strict=True):
             _check_chunk(chunk, leaf, group.rows, size)
+            if leaf.unordered and _is_old(chunk.column.statistics):
+                misordered.add(leaf.path[0])
     if rows != facts.rows:
         raise impossible(f"{facts.rows} rows, and {rows} in its row groups")
     numbers = [group.ordinal for group in groups]
-    return numbers in (list(range(len(groups))), [None] * len(groups))
+    in_order = numbers in (list(range(len(groups))), [None] * len(groups))
+    return Facts(in_order, frozenset(name.decode(errors="replace") for name in misordered))
+
+
+def _is_old(told: Any) -> bool:
+    """Whether statistics have bounds only where the first version of Parquet had them."""
+    if told is None or (told.value5 is not None and told.value6 is not None):
+        return False
+    return told.value1 is not None or told.value2 is not None
 
 
 def check_indexes(file: pa.NativeFile, size: int, names: Collection[str]) -> None:
@@ -236,7 +263,8 @@ def _leaves(schema: list[Any]) -> Iterator[Leaf]:
         elif at:
             if element.type is None or not 0 <= element.type < _TYPES:
                 raise impossible(f"a column of the type {element.type}")
-            yield Leaf(path, element.type, definitions, repetitions)
+            unordered = element.type in _UNORDERED or element.converted in _UNSIGNED
+            yield Leaf(path, element.type, definitions, repetitions, unordered)
 
 
 def _check_chunk(chunk: Any, leaf: Leaf, rows: int, size: int) -> None:

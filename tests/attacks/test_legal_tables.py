@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from gateway.protocol.client import Client
+from tests.attacks import compact
 from tests.attacks.attacker import add_action, answer, log_action
 from tests.live.gateway import Server
 
@@ -123,3 +124,49 @@ def test_maps_whose_structs_have_further_fields(
         assert answer(client, "SELECT count(m) AS n FROM further") == [{"n": rows}]
     finally:
         answer(client, "DROP TABLE IF EXISTS further")
+
+
+def as_of_old(least: bytes, greatest: bytes) -> Callable[[Path], None]:
+    """Has a file tell bounds of its first column as the first version of Parquet did, in which all bytes have a sign."""
+
+    def change(path: Path) -> None:
+        data = path.read_bytes()
+        told = compact.footer(data)
+        for group in told[4][1][1]:
+            chunk = group[1][1][1][0][3][1]
+            chunk[12] = (compact.STRUCT, {1: (compact.BINARY, greatest), 2: (compact.BINARY, least)})
+        told.pop(7)  # the orders of the columns
+        path.write_bytes(compact.with_footer(data, told))
+
+    return change
+
+
+# Type, three values, the bounds that an old writer found, and what is sought.
+OLD: dict[str, tuple[str, pa.Array, tuple[bytes, bytes], str]] = {
+    "texts": ("string", pa.array(["ac", "aé", "b"]), ("aé".encode(), b"b"), "s = 'ac'"),
+    "decimals": (
+        "decimal(10,2)",
+        pa.array(["-1.00", "2.00", "300.00"]).cast(pa.decimal128(10, 2)),
+        (b"\0\0\0\0\xc8", b"\0\0\0\x75\x30"),
+        "s < 0",
+    ),
+}
+
+
+@pytest.mark.parametrize("rows", SIZES.values(), ids=SIZES)
+@pytest.mark.parametrize("of_folder", [False, True], ids=["table", "folder"])
+@pytest.mark.parametrize("old", OLD)
+def test_bounds_of_old_files_hide_no_rows(
+    make: Make, server: Server, client: Client, old: str, of_folder: bool, rows: int
+) -> None:
+    of, values, bounds, sought = OLD[old]
+    table = make([field("s", of)], pa.table({"s": pa.chunked_array([values] * rows)}), change=as_of_old(*bounds))
+    relation = "legal"
+    if of_folder:
+        folder = server.warehouse.parent / "files" / "old"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        shutil.copy(table / "a.parquet", folder)
+        relation = f"parquet.`{folder}`"
+    for _ in range(3):  # the engine keeps what it has seen of a file
+        assert answer(client, f"SELECT count(*) AS n FROM {relation} WHERE {sought}") == [{"n": rows}]
