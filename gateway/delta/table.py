@@ -395,6 +395,10 @@ def _open_error(root: str, error: BaseException) -> GatewayError:
         except UnsupportedError as refusal:
             return refusal
     text = str(error).split("\n", 1)[0][:500]
+    if "Failed to parse value" in text and protocol is not None and protocol.has("typeWidening"):
+        # One of a partition, which the protocol lets be a text of the narrower type.
+        text = f"The Delta table {root} cannot be read: it has partition values of a narrower type ({text})."
+        return UnsupportedError("UNSUPPORTED_TABLE_FEATURE", text)
     return ServerError("DELTA_LOG_CORRUPT", f"The log of the Delta table {root} cannot be read: {text}")
 
 

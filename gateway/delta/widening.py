@@ -34,6 +34,13 @@ def is_wider(old: t.DataType, new: t.DataType) -> bool:
     return (old, new) in _OTHERS
 
 
+def keeps_texts(old: t.DataType, new: t.DataType) -> bool:
+    """Whether the reader of logs takes texts of `old`, which partition values are, for values of the wider `new`."""
+    if isinstance(new, t.DecimalType):
+        return new.scale == (old.scale if isinstance(old, t.DecimalType) else 0)
+    return new != t.TIMESTAMP_NTZ
+
+
 def told(owner: dict[str, Any], inside: Sequence[str], old: t.DataType, new: t.DataType) -> None:
     """Say in the metadata of a field that its type, or one inside of it, was changed."""
     change = {"toType": type_json(new), "fromType": type_json(old)}

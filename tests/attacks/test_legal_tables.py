@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from gateway.protocol.client import Client
+from gateway.protocol.client import Client, RemoteError
 from tests.attacks import compact
-from tests.attacks.attacker import add_action, answer, log_action
+from tests.attacks.attacker import add_action, answer, log_action, outcome
 from tests.live.gateway import Server
 
 Make = Callable[..., Path]
@@ -170,3 +170,37 @@ def test_bounds_of_old_files_hide_no_rows(
         relation = f"parquet.`{folder}`"
     for _ in range(3):  # the engine keeps what it has seen of a file
         assert answer(client, f"SELECT count(*) AS n FROM {relation} WHERE {sought}") == [{"n": rows}]
+
+
+@pytest.mark.parametrize(
+    ("old", "value", "new"), [("DECIMAL(5, 2)", "1.5", "DECIMAL(8, 4)"), ("INT", "1", "DECIMAL(12, 2)")],
+    ids=["decimals", "whole numbers"],
+)  # fmt: skip
+def test_a_partition_column_keeps_a_type_that_its_values_are_read_as(
+    server: Server, client: Client, old: str, value: str, new: str
+) -> None:
+    try:
+        answer(
+            client,
+            f"CREATE TABLE parted (id INT, p {old}) PARTITIONED BY (p) TBLPROPERTIES ('delta.enableTypeWidening' = 'true')",
+        )
+        answer(client, f"INSERT INTO parted VALUES (1, {value})")
+        error = outcome(client, f"ALTER TABLE parted ALTER COLUMN p TYPE {new}")
+        assert isinstance(error, RemoteError)
+        assert str(error).startswith(
+            f"[UNSUPPORTED_FEATURE] {new.replace(', ', ',')} as the type of the partition column p"
+        )
+        assert answer(client, f"SELECT id FROM parted WHERE p = {value}") == [{"id": 1}]
+        # Another writer may do it: it is no damage.
+        log = server.warehouse / "default" / "parted" / "_delta_log"
+        first = (log / f"{0:020d}.json").read_text().splitlines()
+        metadata = next(action["metaData"] for action in map(json.loads, first) if "metaData" in action)
+        types = {"DECIMAL(5, 2)": "decimal(5,2)", "INT": "integer", "DECIMAL(8, 4)": "decimal(8,4)"}
+        before, after = f'"{types[old]}"', f'"{types.get(new, "decimal(12,2)")}"'
+        wider = metadata["schemaString"].rpartition(before)
+        log_action(log.parent, 2, metaData={**metadata, "schemaString": wider[0] + after + wider[2]})
+        error = outcome(client, "SELECT * FROM parted")
+        assert isinstance(error, RemoteError)
+        assert str(error).startswith("[UNSUPPORTED_TABLE_FEATURE] The Delta table")
+    finally:
+        answer(client, "DROP TABLE IF EXISTS parted")

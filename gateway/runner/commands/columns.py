@@ -25,7 +25,7 @@ from gateway.delta.indexed import NAMES, names_of
 from gateway.delta.metadata import Alteration, logged_metadata
 from gateway.delta.properties import MOST_ID
 from gateway.delta.schema import CHAR_VARCHAR
-from gateway.delta.widening import is_wider, may_widen, told
+from gateway.delta.widening import is_wider, keeps_texts, may_widen, told
 from gateway.errors import Span, UserError, unsupported
 from gateway.runner.environment import Environment
 from gateway.sql.bind.kept import check_default
@@ -452,6 +452,8 @@ def _retyped(change: c.ColumnChange, found: Found, action: Schema, table: DeltaB
         raise needs_feature(table, "timestampNtz", span)
     if not table.snapshot.protocol.has("typeWidening"):
         raise unsupported("another type than in files in a table without the feature typeWidening", span)
+    if found.spelt[0] in table.snapshot.partition_columns and not keeps_texts(old, new):
+        raise unsupported(f"{new.sql} as the type of the partition column {name}, with values of {old.sql},", span)
     _check_independent(action, found.spelt, change.column)
     found.holder[found.key] = type_json(new)
     told(found.owner, found.inside, old, new)
