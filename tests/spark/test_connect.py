@@ -126,6 +126,14 @@ def test_a_table_that_is_made_anew_is_never_stale(remote: Sql) -> None:
         remote.embedded("DROP TABLE anew")
 
 
+def test_a_function_that_another_session_changes(remote: Sql, server: Server) -> None:
+    with connect_to(server) as connection:
+        other = Sql(connection)
+        for step in range(1, 4):
+            remote.auto(f"CREATE OR REPLACE FUNCTION shared(n INT) RETURNS INT RETURN n + {step}")
+            assert other.auto("SELECT shared(0)") == remote.auto("SELECT shared(0)") == [(step,)]
+
+
 def test_errors(remote: Sql) -> None:
     remote.embedded("CREATE TABLE IF NOT EXISTS faulty AS SELECT 1 AS id")
     for text in ("SELECT 1 / 0", "SELECT *\nFROM nope", "SELECT '😀', zz FROM main.default.faulty"):

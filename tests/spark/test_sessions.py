@@ -100,6 +100,40 @@ def test_two_sessions_with_views_of_one_name(spark_connect: Connect) -> None:
         Sql(spark_connect()).spark("SELECT n FROM mine")
 
 
+def test_functions_that_another_session_changes(spark_connect: Connect) -> None:
+    """What a session of Spark has looked up it would keep for ever."""
+    first, second = Sql(spark_connect()), Sql(spark_connect())
+    make = "CREATE OR REPLACE FUNCTION shared(n INT) RETURNS {} RETURN {}"
+    first.auto(make.format("INT", "n + 1"))
+    first.auto("CREATE OR REPLACE FUNCTION over_shared(n INT) RETURNS INT RETURN shared(n) * 10")
+    second.auto("CREATE TEMPORARY FUNCTION passing(n INT) RETURNS INT RETURN shared(n) * 100")
+    second.auto("CREATE TEMPORARY VIEW of_shared AS SELECT over_shared(1) AS n")
+    second.auto("DECLARE VARIABLE kept INT DEFAULT 1")
+    second.auto("SET VARIABLE kept = 7")
+    asked = "SELECT shared(1), over_shared(1), passing(1), n, kept FROM of_shared"
+    assert second.auto(asked) == [(2, 20, 200, 20, 7)]
+    first.auto(make.format("INT", "n + 2"))
+    assert second.auto(asked) == [(3, 30, 300, 30, 7)]
+    first.auto("CREATE OR REPLACE FUNCTION over_shared(n INT) RETURNS INT RETURN 5")
+    assert second.auto(asked) == [(3, 5, 300, 5, 7)]
+    first.auto("DROP FUNCTION shared")
+    with pytest.raises(Exception, match="UNRESOLVED_ROUTINE"):
+        second.auto("SELECT shared(1)")
+    # The new session cannot have what names it; the others are there, and a lasting function of its name is not meant.
+    first.auto("CREATE OR REPLACE FUNCTION over_shared(n INT) RETURNS INT RETURN 6")
+    first.auto("CREATE OR REPLACE FUNCTION passing(n INT) RETURNS INT RETURN 0")
+    assert second.auto("SELECT over_shared(1), kept") == [(6, 7)]
+    with pytest.raises(Exception, match="ROUTINE_NOT_FOUND"):
+        second.auto("SELECT passing(1)")
+    second.auto(make.format("STRING", "'another'"))
+    assert first.auto("SELECT shared(1)") == second.auto("SELECT shared(1)") == [("another",)]
+    first.auto("DROP FUNCTION shared")
+    first.auto("CREATE FUNCTION shared(n INT) RETURNS TABLE (m INT) RETURN SELECT n + 9")
+    assert second.auto("SELECT m FROM shared(1)") == [(10,)]
+    for name in ("shared", "over_shared", "passing"):
+        first.auto(f"DROP FUNCTION {name}")
+
+
 def test_settings_of_the_session(sql: Sql) -> None:
     sql.auto("SET TIME ZONE 'Asia/Tokyo'")
     assert sql.spark("SELECT current_timezone(), hour(TIMESTAMP'2024-01-01 00:00:00Z')") == [("Asia/Tokyo", 9)]

@@ -50,13 +50,26 @@ class SparkOptions:
 
 
 class SparkSessionSlot:
-    """A Spark session of one statement after the other: `spark`, and what it was brought to: views, current database …"""
+    """A Spark session of one statement after the other: `spark`, and what it was brought to: views, current database …
 
-    def __init__(self, spark: Any) -> None:
+    `functions` are the lasting ones that it may have looked up, by database and name: as which, it keeps for ever.
+    """
+
+    def __init__(self, spark: Any, settings: Mapping[str, str]) -> None:
+        self.settings = settings
+        self.fill(spark)
+
+    def fill(self, spark: Any) -> None:
+        """Have another session, which holds nothing."""
         self.spark = spark
         self.views: dict[str, object] = {}
         self.definitions: dict[str, Definition] = {}
+        self.functions: dict[tuple[str, str], object] = {}
         self.database = ""
+
+    def is_behind(self, functions: Mapping[tuple[str, str], object]) -> bool:
+        """Whether it may know one of these as what it was before."""
+        return any(self.functions.get(key, state) != state for key, state in functions.items())
 
 
 class _Running:
@@ -149,7 +162,7 @@ class SparkEngine:
     @contextlib.contextmanager
     def slot(self, key: object, settings: Mapping[str, str]) -> Iterator[SparkSessionSlot]:
         """A Spark session that nobody else uses meanwhile: one that served `key` before, else a new one with `settings`."""
-        slot = self._kept(key) or self._new_slot(settings)
+        slot = self._kept(key) or SparkSessionSlot(self._new_session(settings), settings)
         try:
             yield slot
         finally:
@@ -176,11 +189,22 @@ class SparkEngine:
                     return self._free.pop(i)[1]
         return None
 
-    def _new_slot(self, settings: Mapping[str, str]) -> SparkSessionSlot:
+    def renew(self, slot: SparkSessionSlot, statement_id: str) -> None:
+        """Give the slot of a statement that runs another session."""
+        old = slot.spark
+        slot.fill(self._new_session(slot.settings))
+        running = self._running[statement_id]
+        with running.lock:
+            running.spark = slot.spark
+        if self.is_connect:
+            slot.spark.addTag(statement_id)
+            old.stop()
+
+    def _new_session(self, settings: Mapping[str, str]) -> Any:
         spark = sessions.connect(self.options.master) if self.is_connect else self._root.newSession()
         for name, value in settings.items():
             spark.conf.set(name, value)
-        return SparkSessionSlot(spark)
+        return spark
 
     @contextlib.contextmanager
     def job(self, statement_id: str, session_id: str, user: str, emit: Emit, spark: Any) -> Iterator[None]:
@@ -211,7 +235,7 @@ class SparkEngine:
                 running.over = True
             self._running.pop(statement_id, None)
             if self.is_connect:
-                spark.removeTag(statement_id)
+                running.spark.removeTag(statement_id)
 
     def begin(self, statement_id: str) -> None:
         """All is there that a statement needs: what runs from now on is its own work."""

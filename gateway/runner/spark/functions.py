@@ -39,12 +39,17 @@ def make_function(
     if not objects.may_make_function(place, function.replaces, function.if_not_exists, function.span):
         finish(job, "CREATE_FUNCTION", emit, writes=False)
         return
+    where, name = spark_parts(place)
+    key = where, name.lower()
     prepared.prepare(job, slot, respelt, emit)
-    prepared.engine.mirror.database(spark_parts(place)[0], emit)
+    if key in slot.functions:  # Spark would replace what others have dropped, and fail
+        prepared.renew(job, slot, respelt, emit)
+    prepared.engine.mirror.database(where, emit)
+    slot.functions[key] = object()  # what is tried here is not what is kept
     try:
         slot.spark.sql(sent(slot.spark, respelt))
     finally:
-        prepared.engine.mirror.forget("FUNCTION", *spark_parts(place))
+        prepared.engine.mirror.forget("FUNCTION", where, name)
     made = StoredFunction(place.full, function.text, job.session.catalog, job.session.schema, kept_settings(job))
     emit(Planned("CREATE_FUNCTION", "spark", job.route, RESULT, writes=True, is_query=False))
     objects.put_function(place, made, function.replaces, function.if_not_exists, function.span)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+
 from gateway.engine.base import Definition, Emit, Statement, TempView
 from gateway.engine.spark.engine import SparkEngine, SparkSessionSlot
 from gateway.engine.spark.errors import as_gateway_error
 from gateway.errors import GatewayError
+from gateway.runner.session_definitions import declared
 from gateway.runner.spark import temporaries
 from gateway.runner.spark.names import Names
-from gateway.runner.spark.registered import Registered, Registrar, text_as_made
+from gateway.runner.spark.registered import Noted, Registered, Registrar, text_as_made
 from gateway.runner.spark.results import readable_schema
 from gateway.runner.spark.sent import sent
 from gateway.runner.spark.settings import as_made
@@ -32,7 +35,7 @@ class Preparation:
     def prepare(self, job: Statement, slot: SparkSessionSlot, respelt: Respelt, emit: Emit) -> None:
         """The slot sees what the statement names. Failures have no position: they are of other texts."""
         try:
-            self._bring(job, slot, respelt, emit)
+            self._bring_up_to_date(job, slot, respelt, emit)
         except GatewayError:
             raise
         except Exception as error:
@@ -40,6 +43,11 @@ class Preparation:
             failure = as_gateway_error(error, "", lambda offset: 0, self.names.named)
             failure.span = None
             raise failure from error
+
+    def renew(self, job: Statement, slot: SparkSessionSlot, respelt: Respelt, emit: Emit) -> None:
+        """The same in a session that has looked up nothing yet."""
+        self.engine.renew(slot, job.statement_id)
+        self.prepare(job, slot, respelt, emit)
 
     def cause(self, job: Statement, error: GatewayError) -> GatewayError:
         """For a name that Spark does not find: why it is not there, if that is known."""
@@ -65,12 +73,36 @@ class Preparation:
                 todo += _views_in(job, view, inner)
         return False
 
-    def _bring(self, job: Statement, slot: SparkSessionSlot, respelt: Respelt, emit: Emit) -> None:
-        state = job.session
+    def _bring_up_to_date(self, job: Statement, slot: SparkSessionSlot, respelt: Respelt, emit: Emit) -> None:
+        """A session keeps functions as it has looked them up, whatever others make of them: then there is a new one."""
         done = Registered(emit=emit)
+        try:
+            self._bring(job, slot, respelt, done, emit)
+        except Exception:
+            if not slot.is_behind(done.functions):
+                raise
+        if slot.is_behind(done.functions):
+            self.engine.renew(slot, job.statement_id)
+            done = Registered(emit=emit)
+            self._bring(job, slot, respelt, done, emit)
+        slot.functions.update(done.functions)
+
+    def _bring(self, job: Statement, slot: SparkSessionSlot, respelt: Respelt, done: Registered, emit: Emit) -> None:
+        state = job.session
         for name in [n for n in slot.views if n not in state.views]:
             _drop_view(slot, name)
-        temporaries.prepare(slot.spark, slot.definitions, state, self._definition_text)
+        inside = Registered(emit=emit, functions=done.functions)
+        for definition in slot.definitions.values():
+            with contextlib.suppress(GatewayError):  # it is there
+                self._definition_text(definition, inside)
+        temporaries.prepare(
+            slot.spark,
+            slot.definitions,
+            state,
+            lambda definition: self._definition_text(definition, inside),
+            lambda: Noted(done, self.names.named),
+        )
+        _check_there(job, slot, respelt, done)
         targets = {m.table.lower() for m in respelt.mentions if m.is_target}
         for name in sorted(targets & slot.views.keys() & state.views.keys()):  # Delta changes tables through views
             self._check_changed(job, state.views[name], Registered(emit=emit, through=True))
@@ -91,9 +123,10 @@ class Preparation:
         for inner in _views_in(job, view, respelt):
             self._check_changed(job, inner, done)
 
-    def _definition_text(self, definition: Definition) -> str:
+    def _definition_text(self, definition: Definition, done: Registered) -> str:
+        """The text of a temporary variable or function for Spark, which sees what that names."""
         respelt = self.names.respelt(read_statement(definition.text), definition.catalog, definition.schema)
-        self._registrar.register(respelt)
+        self._registrar.register(respelt, done)
         return respelt.text
 
     def _view(self, job: Statement, slot: SparkSessionSlot, view: TempView, done: Registered) -> None:
@@ -102,6 +135,7 @@ class Preparation:
         name = view.name.lower()
         respelt = self._view_text(job, view)
         self._registrar.register(respelt, done)
+        _check_there(job, slot, respelt, done)
         for inner in _views_in(job, view, respelt):
             self._view(job, slot, inner, done)
         if slot.views.get(name) == (view, respelt.text):
@@ -140,6 +174,14 @@ def _views_in(job: Statement, view: TempView, respelt: Respelt) -> list[TempView
     names = {mention.table.lower() for mention in respelt.mentions} - {view.name.lower()}
     known = job.session.views
     return [known[n] for n in sorted(names) if n in known and (view.views is None or n in view.views)]
+
+
+def _check_there(job: Statement, slot: SparkSessionSlot, respelt: Respelt, done: Registered) -> None:
+    """Raise why a temporary function that a text calls is not there: Spark would take a lasting one of its name."""
+    lost = job.session.definitions.keys() - slot.definitions.keys()
+    called = lost & {f"function {call.function.lower()}" for call in respelt.calls}
+    if called - {change.name for change in declared(read_statement(job.text), job.session)}:
+        raise done.problems[0]
 
 
 def _drop_view(slot: SparkSessionSlot, name: str) -> None:

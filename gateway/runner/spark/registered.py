@@ -49,6 +49,7 @@ class Registered:
         problems: why something that the statement may mean is not there.
         emit: the statement's, whose cancel ends waiting for a turn.
         through: whether what is named may be written to, though none of it is a target: the tables of a view that is one.
+        functions: the lasting functions, by database and name: what changes with each.
     """
 
     files: list[str] = field(default_factory=list)
@@ -56,6 +57,7 @@ class Registered:
     seen: set[tuple[str, ...]] = field(default_factory=set)
     emit: Emit | None = None
     through: bool = False
+    functions: dict[tuple[str, str], object] = field(default_factory=dict)
 
 
 class Registrar:
@@ -103,7 +105,7 @@ class Registrar:
                 self._mirror.database(database(catalog.name, mention.schema), done.emit)
             real = os.path.realpath(folder) if folder is not None else None
             if real is not None:
-                with _Kept(done, raises=writes) as kept:
+                with Noted(done, raises=writes) as kept:
                     check_for_others(real, self._within, writes)
                     # Spark evaluates what the log says, whoever wrote that.
                     for text in logged_expressions(real, self._within, writes):
@@ -123,7 +125,7 @@ class Registrar:
         """A table of another format or a view of that name; whether there is one."""
         state = catalog.identity(StoredTable, name.schema, name.table)
         if state is not None:
-            with _Kept(done, raises=writes) as kept:
+            with Noted(done, raises=writes) as kept:
                 table = catalog.table(name.schema, name.table)
                 if isinstance(table, StoredTable):
                     check_definition(table.definition, table.format)
@@ -136,7 +138,7 @@ class Registrar:
         state = catalog.identity(StoredView, name.schema, name.table)
         if state is None:
             return False
-        with _Kept(done) as kept:
+        with Noted(done) as kept:
             view: StoredView | None = catalog.view(name.schema, name.table)
             if view is None:
                 return False
@@ -154,7 +156,7 @@ class Registrar:
         if state is None:
             self._mirror.no_function(where, name.table)
             return
-        with _Kept(done) as kept:
+        with Noted(done) as kept:
             function: StoredFunction | None = catalog.function(name.schema, name.table)
             if function is None:
                 return
@@ -172,6 +174,7 @@ class Registrar:
                 session.sql(sent(session, respelt))
                 return True
 
+            done.functions[where, name.table.lower()] = state
             self._put("FUNCTION", name, state, current, function.settings, make, done)
         if kept.failed:
             self._mirror.no_function(where, name.table)
@@ -192,7 +195,7 @@ class Registrar:
         if strange := [key for key in settings if key not in SPARK_SETTINGS and not is_honoured(key)]:
             raise unsupported(f"The setting {strange[0]} of `{name}`")
         where = database(name.catalog, name.schema)
-        with _Kept(done, self._named) as kept:
+        with Noted(done, self._named) as kept:
             self._mirror.put(MirroredObject(kind, where, name.table, state, current or where, spark, make), done.emit)
         return not kept.failed
 
@@ -271,7 +274,7 @@ def _recast(view: str, text: str, names: Sequence[str], fields: Sequence[StructF
     return f"SELECT {', '.join(pairs)} FROM ({text})"
 
 
-class _Kept:
+class Noted:
     """Keeps an error as one of `done.problems`, unless it `raises` it; `failed` tells whether there was one."""
 
     def __init__(self, done: Registered, named: Callable[[str], str] = str, raises: bool = False) -> None:
@@ -280,7 +283,7 @@ class _Kept:
         self._raises = raises
         self.failed = False
 
-    def __enter__(self) -> _Kept:
+    def __enter__(self) -> Noted:
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:

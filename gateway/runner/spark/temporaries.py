@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -19,22 +20,36 @@ _WITHOUT_TEXT = ("array", "map", "struct", "variant", "binary")
 
 
 def prepare(
-    spark: Any, known: dict[str, Definition], state: SessionState, respell: Callable[[Definition], str]
+    spark: Any,
+    known: dict[str, Definition],
+    state: SessionState,
+    respell: Callable[[Definition], str],
+    noted: Callable[[], AbstractContextManager[object]],
 ) -> None:
-    """Bring a Spark session, which has `known`, to the definitions of `state`."""
+    """Bring a Spark session, which has `known`, to the definitions of `state`.
+
+    Why a function cannot be made any more (others have dropped what it calls) is `noted`, and no fault of the statement.
+    """
     for key in [k for k in known if k not in state.definitions]:
-        kind, _, name = key.partition(" ")
-        spark.sql(f"DROP TEMPORARY {kind.upper()} IF EXISTS `{name}`")
-        del known[key]
+        _drop(spark, key, known)
     for key, definition in state.definitions.items():
         found = known.get(key)
         if found == definition:
             continue
-        if found is None or found.text != definition.text:
-            spark.sql(respell(definition))
-        if definition.value:
-            spark.sql(f"SET VARIABLE `{definition.name}` = {definition.value}")
-        known[key] = definition
+        with noted() if key.startswith("function ") else nullcontext():
+            if found is None or found.text != definition.text:
+                if found is not None:
+                    _drop(spark, key, known)
+                spark.sql(respell(definition))
+            if definition.value:
+                spark.sql(f"SET VARIABLE `{definition.name}` = {definition.value}")
+            known[key] = definition
+
+
+def _drop(spark: Any, key: str, known: dict[str, Definition]) -> None:
+    kind, _, name = key.partition(" ")
+    spark.sql(f"DROP TEMPORARY {kind.upper()} IF EXISTS `{name}`")
+    del known[key]
 
 
 def changes(
