@@ -413,13 +413,8 @@ def _bind_listagg(function: Function, site: Site) -> Expr:
     args = coerce_args(Function("listagg", (kind, kind), optional=1), site)
     if len(args) == 2 and site.args[1].type != VOID and (site.args[1].type == BINARY) != binary:
         raise site.diff_types()
-    if site.distinct and site.order and [_uncast(k.expr) for k in site.order] != [_uncast(args[0])]:
-        raise UserError(
-            "INVALID_WITHIN_GROUP_EXPRESSION.MISMATCH_WITH_DISTINCT_INPUT",
-            f"Invalid function `{site.shown}` with WITHIN GROUP. The function is invoked with DISTINCT and WITHIN GROUP but "
-            "expressions in them do not match.",
-            span=site.span,
-        )
+    if site.distinct and site.order:
+        _check_order(site, args[0])
     if len(args) == 1:
         args = (*args, bound.null(BINARY if binary else STRING))
     separator = folded(args[1], site.context)
@@ -428,9 +423,29 @@ def _bind_listagg(function: Function, site: Site) -> Expr:
     return make(function, site, args, args[0].type, True, (separator.value,))
 
 
-def _uncast(e: Expr) -> Any:
-    """The key of what an expression casts to STRING."""
-    return key(e.arg if isinstance(e, bound.Cast) and e.type == STRING else e)
+#: Types of which several values have the same text, or one value several.
+_UNSAFE_TEXTS = (FLOAT, DOUBLE, TIMESTAMP, VOID)
+
+
+def _check_order(site: Site, value: Expr) -> None:
+    """DISTINCT values are sorted by themselves, or by what they are the texts of, where texts tell it apart as it does."""
+    keys = [key(k.expr) for k in site.order]
+    if keys == [key(value)]:
+        return
+    within = f"Invalid function `{site.shown}` with WITHIN GROUP."
+    if not isinstance(value, bound.Cast) or keys != [key(value.arg)]:
+        raise UserError(
+            "INVALID_WITHIN_GROUP_EXPRESSION.MISMATCH_WITH_DISTINCT_INPUT",
+            f"{within} The function is invoked with DISTINCT and WITHIN GROUP but expressions in them do not match.",
+            span=site.span,
+        )
+    if value.arg.type in _UNSAFE_TEXTS:
+        raise UserError(
+            "INVALID_WITHIN_GROUP_EXPRESSION.MISMATCH_WITH_DISTINCT_INPUT_UNSAFE_CAST",
+            f"{within} DISTINCT with an order is not supported for {value.arg.type.sql}: cast the input and the order to "
+            f"{value.type.sql}.",
+            span=site.span,
+        )
 
 
 def _listagg(agg: Agg, args: tuple[Expr, ...], context: Context) -> Expr:
