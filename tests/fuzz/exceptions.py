@@ -33,7 +33,7 @@ _TRIED_SUM = re.compile(r"try_sum\((?:distinct )?xxhash64\(")
 _EXPRESSION_ID = re.compile(r"#\d+")
 _LIMIT_AROUND = re.compile(r"(?:select|lateral|[(,=])\s*\(select .*where .*=.*\blimit \d", re.DOTALL)
 _NOT_IN_BELOW = re.compile(r"(?:select|[(,=>])\s*\(select .*\bfrom .*\bwhere .*\bnot in \(\s*select ", re.DOTALL)
-_TRUE_AS_KEY = re.compile(r"group by .*\btrue\b.*having.*sort_array\(", re.DOTALL)
+_TRUE_AS_KEY = re.compile(r"(?:group by .*\btrue\b|\btrue\b.*group by all\b).*having.*sort_array\(", re.DOTALL)
 _FIRST = frozenset({"first", "first_value", "any_value"})
 
 

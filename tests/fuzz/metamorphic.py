@@ -34,7 +34,6 @@ from gateway.sql.read.commands import parse_command
 from gateway.sql.read.statement import read_statement
 from gateway.worker_jobs import Parameter
 from tests.conformance.session import Result, Session, open_runner
-from tests.fuzz import stored
 from tests.fuzz.compare import same_multiset
 from tests.fuzz.embedded import answered
 from tests.fuzz.expressions import Expressions
@@ -42,6 +41,7 @@ from tests.fuzz.queries import Queries
 from tests.fuzz.relations import Table
 from tests.fuzz.scope import Column, Scope
 from tests.fuzz.tables import readable, unpacked
+from tests.fuzz.tempting import COLUMNS, JOINED, copies, make_tables
 
 Rows = list[list[Any]]
 _TRIES = 8
@@ -64,68 +64,6 @@ class Disagreement:
 
 class RefusedError(Exception):
     """A statement is refused or fails: nothing can be said of it."""
-
-
-COLUMNS = (
-    ("k", "int"),
-    ("n", "bigint"),
-    ("s", "string"),
-    ("d", "double"),
-    ("p", "decimal(5,2)"),
-    ("dt", "date"),
-    ("ts", "timestamp"),
-    ("f", "boolean"),
-)
-# One file each, with statistics that tempt: ranges that meet, NULLs alone, NaN, both zeros, ends of types.
-_ROWS = """
-0, 0L, '', -0.0D, 0.00, DATE'1999-12-31', TIMESTAMP'1999-12-31 23:59:59.5', true
-1, 1L, 'a', 0.0D, 1.50, DATE'2024-02-29', TIMESTAMP'2024-02-29 13:00:00', false
-
-1, NULL, 'b', 1.5D, 2.00, DATE'2024-03-01', TIMESTAMP'2024-03-10 02:30:00', NULL
-2, 2L, 'B', 1.0D, NULL, NULL, NULL, true
-
-NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
-NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
-
-3, 10L, '1', double('NaN'), 2.00, DATE'2024-03-01', TIMESTAMP'2050-07-01 12:00:00', false
--1, 10L, 'a', double('NaN'), 0.00, DATE'0001-01-01', NULL, true
-
-2147483647, 9223372036854775807L, 'zzz', double('Infinity'), 999.99, DATE'9999-12-31', TIMESTAMP'9999-12-31 23:59:59', true
-
--2147483648, -9223372036854775808L, NULL, double('-Infinity'), -999.99, NULL, TIMESTAMP'0001-01-01 00:00:00', false
-2, 1L, 'a', -2.25D, 1.50, DATE'2024-02-29', TIMESTAMP'2024-02-29 13:00:00', NULL
-"""
-_FILES = tuple(tuple(file.splitlines()) for file in _ROWS.strip().split("\n\n"))
-
-
-#: Copies of `m1` by how they are stored.
-COPIES = {
-    "m4": {"mapped": True, "deleting": False},
-    "m5": {"mapped": False, "deleting": True},
-    "m6": {"mapped": True, "deleting": True},
-}
-_JOINED = (("m1", "m2"), ("m1", "m3"), ("m3", "m2"), ("m3", "m3"), ("m4", "m2"), ("m5", "m6"), ("m6", "m3"))
-
-
-def make_tables(session: Session, folder: Path) -> tuple[Table, ...]:
-    """`m1` of several files, `m2` of two, `m3` in partitions, and the copies of `m1`, with the same columns."""
-    text = ", ".join(f"{name} {type_.upper()}" for name, type_ in COLUMNS)
-    for name, files, clause in (
-        ("m1", _FILES, ""),
-        ("m2", _FILES[:2], ""),
-        ("m3", _FILES, " PARTITIONED BY (f, dt, n)"),
-    ):
-        session.execute(f"CREATE TABLE {name} ({text}){clause}")
-        for rows in files:
-            # CAST of what VALUES makes NULL and of decimals: the columns' types, whatever the row.
-            cells = ", ".join(f"CAST(c{i} AS {type_.upper()})" for i, (_, type_) in enumerate(COLUMNS))
-            names = ", ".join(f"c{i}" for i in range(len(COLUMNS)))
-            values = ", ".join(f"({row})" for row in rows)
-            session.execute(f"INSERT INTO {name} SELECT {cells} FROM VALUES {values} AS v({names})")
-    made = next(log.parent for log in folder.rglob("_delta_log") if log.parent.name == "m1")
-    for name, how in COPIES.items():
-        stored.copy(made, made.with_name(name), **how)
-    return tuple(Table(name, COLUMNS) for name in ("m1", "m2", "m3", *COPIES))
 
 
 class _Unpruned(Compiled):
@@ -202,6 +140,7 @@ class Checks:
 
     session: Session
     tables: tuple[Table, ...]
+    copies: tuple[str, ...]
     others: tuple[Table, ...] = ()
     counts: Counter[str] = field(default_factory=Counter)
     found: list[Disagreement] = field(default_factory=list)
@@ -242,7 +181,7 @@ class Checks:
         name, _ = random.choice(COLUMNS)
         word = random.choice(("JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"))
         both = [*one, *(Column(f"b.{n}", t) for n, t in COLUMNS)]
-        left, right = random.choice(_JOINED)
+        left, right = random.choice(JOINED)
         return f"{left} AS a {word} {right} AS b ON a.{name} = b.{name}", both
 
     def predicate(self, random: Random, columns: list[Column]) -> str:
@@ -250,6 +189,21 @@ class Checks:
         maker = Expressions(random, Scope(list(columns)), edge=0.1)
         maker.tame = True
         return str(maker.predicate(2))
+
+    def membership(self, random: Random, columns: list[Column]) -> str:
+        """A condition that asks another table; it is no term of others, in which Spark's IN of a query is never NULL."""
+        table, column = random.choice(self.tables).text, random.choice(columns)
+        name = column.text.rpartition(".")[2]
+        maker = Expressions(random, Scope([Column(f"x.{n}", t) for n, t in COLUMNS]), edge=0.1)
+        maker.tame = True
+        test = f" WHERE {maker.predicate(1)}" if random.random() < 0.6 else ""
+        if random.random() < 0.7:
+            return (
+                f"{column.text} {random.choice(('IN', 'NOT IN', 'NOT IN'))} (SELECT x.{name} FROM {table} AS x{test})"
+            )
+        word, same = random.choice(("EXISTS", "NOT EXISTS")), random.choice(("=", "=", "<=>", "<", "<>"))
+        joined = f"{'WHERE' if not test else ' AND'} x.{name} {same} {column.text}"
+        return f"{word} (SELECT 1 FROM {table} AS x{test} {joined})"
 
 
 def _where(checks: Checks, random: Random) -> Disagreement | None:
@@ -371,10 +325,11 @@ def _ways(checks: Checks, text: str, random: Random) -> Disagreement | None:
 
 def _stored_otherwise(checks: Checks, random: Random) -> Disagreement | None:
     columns = [Column(f"a.{n}", t) for n, t in COLUMNS]
-    plain = f"SELECT * FROM m1 AS a WHERE {checks.predicate(random, columns)}"
+    tested = checks.membership if random.random() < 0.3 else checks.predicate
+    plain = f"SELECT * FROM m1 AS a WHERE {tested(random, columns)}"
     texts = (_query(checks, random)[0] for _ in range(_TRIES))
     text = next((t for t in texts if _M1.search(t)), plain)
-    other = _M1.sub(random.choice(tuple(COPIES)), text)
+    other = _M1.sub(random.choice(checks.copies), text)
     return checks.same((text, checks.rows(text)), (other, checks.rows(other)))
 
 
@@ -406,7 +361,8 @@ def _query(checks: Checks, random: Random) -> tuple[str, list[str]]:
         source, columns = checks.source(random)
         chosen = random.sample(columns, random.randint(1, 4))
         items = ", ".join(f"{c.text} AS c{i}" for i, c in enumerate(chosen))
-        text = f"SELECT {items} FROM {source} WHERE {checks.predicate(random, columns)}"
+        tested = checks.membership if random.random() < 0.5 else checks.predicate
+        text = f"SELECT {items} FROM {source} WHERE {tested(random, columns)}"
         return text, [f"c{i}" for i in range(len(chosen))]
     maker = Queries(random, checks.tables * 3)
     tree, made = maker.select(2, ())
@@ -438,7 +394,7 @@ def opened(folder: Path, seed: int, others: bool) -> Checks:
     archive = unpacked(folder / "others") if others else None
     session = Session(open_runner(folder, (archive,) if archive is not None else ()))
     found = readable(archive, [functools.partial(answered, session)], seed) if archive is not None else []
-    return Checks(session, make_tables(session, folder / "warehouse"), tuple(found))
+    return Checks(session, make_tables(session, folder / "warehouse", seed), tuple(copies(seed)), tuple(found))
 
 
 def run(folder: Path, seed: int, statements: int, seconds: float, others: bool = False) -> Checks:
