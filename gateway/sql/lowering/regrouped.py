@@ -1,10 +1,10 @@
 """Groups that are repeated and grouped again, hidden from what the engine knows of their keys.
 
-The keys of a GROUP BY, DISTINCT or set operation tell its rows apart. The engine thinks that they still do once a join or a
-generator has repeated the rows and another GROUP BY has put them together by more keys; of a third one it then leaves out keys
-that nobody reads (DataFusion 55, optimize_projections by functional dependencies), and of a join with them, of whose columns
-nobody reads any, it asks only whether there is a row (eliminate_join): rows are lost. Remove when a key that was repeated is
-none any more.
+The keys of a GROUP BY, DISTINCT or set operation tell its rows apart. The engine thinks that they still do once a generator has
+repeated the rows: DISTINCT is left out, a GROUP BY by a key and more is one by the key alone, and of a join with them, of whose
+columns nobody reads any, it asks only whether there is a row (DataFusion 55: Unnest keeps functional dependencies). Once a join
+has repeated them it thinks so where another GROUP BY has put them together by more keys: of a third one it leaves out keys that
+nobody reads (optimize_projections), and treats joins in the same way. Remove when a key that was repeated is none any more.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from gateway.sql.typed.walk import expressions_of, inputs_of, nodes
 from gateway.sqltypes import VOID
 
 _REPEAT = frozenset({"inner", "cross", "left", "right", "full"})
-_ENOUGH = 2  # of a reader and groupings above what repeats rows: the reader is a grouping, or a join
+_ENOUGH = 2  # of a reader and groupings above a join: the reader is a grouping, or a join
 
 
 def with_hidden_groups(rel: Rel) -> Rel:
-    """`rel` with one key of such groups behind a function; changes it in place."""
+    """`rel` with keys of such groups behind a function; changes it in place."""
     stack: list[tuple[Rel, int, bool]] = [(rel, 0, False)]
     seen: set[tuple[int, int, bool]] = set()
     kept: list[Rel] = []  # so that no relation made here takes the place of one that was seen
@@ -32,7 +32,7 @@ def with_hidden_groups(rel: Rel) -> Rel:
             continue
         seen.add((id(below), above, repeated))
         kept.append(below)
-        repeated = repeated or (above >= _ENOUGH and _repeats(below))
+        repeated = repeated or bool(above and isinstance(below, b.Generate)) or (above >= _ENOUGH and _joins(below))
         above = min(_ENOUGH, above + _groupings(below)) if not _joins(below) else max(above, 1)
         if repeated and below not in hidden.values():
             _hide(below, hidden)
@@ -43,11 +43,6 @@ def with_hidden_groups(rel: Rel) -> Rel:
             (part.plan, 0, False) for e in expressions_of(below) for part in nodes(e) if isinstance(part, b.Subquery)
         ]
     return rel
-
-
-def _repeats(rel: Rel) -> bool:
-    """Whether a row below may become several."""
-    return isinstance(rel, b.Generate) or _joins(rel)
 
 
 def _joins(rel: Rel) -> bool:
@@ -78,14 +73,21 @@ def _hide(rel: Rel, hidden: dict[int, Rel]) -> None:
 
 
 def _behind(rel: Rel, hidden: dict[int, Rel]) -> Rel:
-    is_group = _tells_apart(rel) or (isinstance(rel, b.Aggregate) and rel.keys and rel.sets is None)
-    first = next((c for c in rel.columns if c.type != VOID), None)
-    if not is_group or first is None:
+    keys = _keys(rel)
+    if not keys:
         return rel
     if id(rel) not in hidden:
 
         def key(e: Expr) -> Expr:
-            return Call(e.type, True, "_unmatched", (e,)) if e is first else e
+            return Call(e.type, True, "_unmatched", (e,)) if e in keys else e
 
         hidden[id(rel)] = projected(rel, key)
     return hidden[id(rel)]
+
+
+def _keys(rel: Rel) -> tuple[Expr, ...]:
+    """The columns to hide: one, and of a GROUP BY all, for the engine may be left with those that determine the others."""
+    known = tuple(c for c in rel.columns if c.type != VOID)
+    if isinstance(rel, b.Aggregate):
+        return known[: len(rel.keys)] if rel.sets is None else ()
+    return known[:1] if _tells_apart(rel) else ()
