@@ -14,7 +14,6 @@ from gateway.sql.typed.coerce import (
     coerced,
     implicit_type,
     least_common_of,
-    mixes_strings,
     plain,
     shared_type,
 )
@@ -197,7 +196,7 @@ def _bind_two_arrays(function: Function, site: Site) -> Expr:
     for index, t in enumerate(types):
         if not isinstance(t, ArrayType) and t != VOID:
             raise site.mismatch(index, "ARRAY")
-    common = None if VOID in types or mixes_strings(*types) else least_common_of(types)
+    common = None if VOID in types else shared_type(types[0], types[1])
     if not isinstance(common, ArrayType):
         raise UserError(
             "DATATYPE_MISMATCH.BINARY_ARRAY_DIFF_TYPES",

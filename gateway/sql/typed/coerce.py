@@ -232,11 +232,11 @@ def shared_type(a: DataType, b: DataType, wider: bool = False) -> DataType | Non
     if mixes_strings(a, b):
         return None
     if is_numeric(a) and is_numeric(b):
-        if isinstance(a, DecimalType) or isinstance(b, DecimalType):
-            common = least_common_type(a, b)
-            return common if wider or (common in (a, b) and not is_fractional(a) and not is_fractional(b)) else None
-        return FLOAT if FLOAT in (a, b) and DOUBLE not in (a, b) else least_common_type(a, b)
-    return least_common_type(a, b)
+        common, decimals = least_common_type(a, b), [t for t in (a, b) if isinstance(t, DecimalType)]
+        if not decimals:
+            return FLOAT if FLOAT in (a, b) and DOUBLE not in (a, b) else common
+        return common if wider or decimals == [common] else None
+    return least_common_type(a, b) if wider or not is_nested(a) else _nested(a, b, shared_type)
 
 
 def written_type(a: DataType, b: DataType) -> DataType | None:
