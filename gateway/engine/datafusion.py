@@ -477,11 +477,16 @@ _NO_CAPACITY = "capacity overflow"
 _TOO_LONG = ("offset overflow", "Offset overflow", "string size overflow", _NO_CAPACITY)
 
 # What the engine says of what is too much for it.
+# The second is said by a nested loop join that would spill a side which it cannot read again (DataFusion 55).
+_NO_MEMORY = ("Resources exhausted", "Left side produced no data to spill")
 _SHORTAGES: tuple[tuple[str, str, str], ...] = (
-    (
-        "Resources exhausted",
-        "RESOURCE_EXHAUSTED",
-        "The statement needs more memory than one statement may use, and this step cannot spill to disk.",
+    *(
+        (
+            mark,
+            "RESOURCE_EXHAUSTED",
+            "The statement needs more memory than one statement may use, and this step cannot spill to disk.",
+        )
+        for mark in _NO_MEMORY
     ),
     *(
         (

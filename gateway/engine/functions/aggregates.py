@@ -349,9 +349,10 @@ def list_quantile(spec: UdfSpec) -> Kernel:
             )
         groups = np.repeat(np.arange(len(sizes)), sizes)
         order = np.lexsort((_ranks(flat, _java_order), groups))
+        least = _kept_from(flat, bounds, order)
         picks = []
         for share in percentages:
-            rank = np.clip(np.ceil(sizes * share).astype(np.int64) - 1, 0, np.maximum(sizes - 1, 0))
+            rank = np.clip(np.ceil(sizes * share).astype(np.int64) - 1, least, np.maximum(sizes - 1, 0))
             at = np.where(sizes > 0, bounds[:, 0] + rank, 0)
             picks.append(order[at] if len(order) else np.zeros(len(at), dtype=np.int64))
         taken = [
@@ -365,6 +366,17 @@ def list_quantile(spec: UdfSpec) -> Kernel:
         return _rows_of_lists(joined, len(taken), sizes == 0, returns)
 
     return kernel
+
+
+def _kept_from(values: pa.Array, bounds: Vector, order: Vector) -> Vector:
+    """The least rank of each group: 1 where one number meets NaN alone, which Spark's sketch then loses, else 0."""
+    least = np.zeros(len(bounds), dtype=np.int64)
+    several = np.flatnonzero(bounds[:, 1] - bounds[:, 0] > 1)
+    if pa.types.is_floating(values.type) and len(several):
+        numbers = values.to_numpy(zero_copy_only=False)[order]
+        first = bounds[several, 0]
+        least[several] = ~np.isnan(numbers[first]) & np.isnan(numbers[first + 1])
+    return least
 
 
 def _ranks(values: pa.Array, order: Callable[[Vector], Vector] = _order_key) -> Vector:

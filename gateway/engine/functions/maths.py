@@ -100,6 +100,10 @@ _MODES = {
 }
 
 
+#: More digits than any double has in front of its point: beyond, a double is rounded as here.
+_LONGEST = 400
+
+
 @implementation("round_double")
 def round_double(spec: UdfSpec) -> Kernel:
     """round / bround of FLOAT and DOUBLE: Spark rounds the decimal text of the double.
@@ -108,6 +112,7 @@ def round_double(spec: UdfSpec) -> Kernel:
     through Decimal. Params: rounding mode, digits.
     """
     mode, digits = spec.params
+    digits = max(digits, -_LONGEST)
     returns = spec.returns.arrow()
 
     def slow(x: float) -> float:

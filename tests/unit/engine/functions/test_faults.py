@@ -66,6 +66,11 @@ def test_too_long_texts(mark: str) -> None:
     assert engine_error(RuntimeError(f"Execution error: {mark}")).condition == "RESOURCE_EXHAUSTED"
 
 
+def test_a_side_of_a_join_that_cannot_be_spilled() -> None:
+    told = engine_error(RuntimeError("Internal error: Left side produced no data to spill."))
+    assert told.condition == "RESOURCE_EXHAUSTED"
+
+
 def run(impl: str, types: tuple[DataType, ...], params: tuple[Any, ...], *values: object) -> object:
     load()
     kernel = IMPLEMENTATIONS[impl](UdfSpec(impl, types, STRING, params))
