@@ -2,7 +2,7 @@
 
 Relations (ternary logic partitioning and non-optimising rewrites are SQLancer's): rows where p, where not p and where p is
 NULL are all rows; the rows of WHERE p are as many as p is true for; a view is its text, a parameter its literal, LIMIT a part.
-Ways: without pruning, by the other reader, on one partition and on many, with little memory.
+Ways: without pruning, by the other reader, on one partition and on many, with little memory, in small batches.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from unittest.mock import patch
 
 from gateway.delta import scan
 from gateway.delta.scan import DATASET, MIXED, NATIVE, ScanPlan
+from gateway.engine import datafusion
 from gateway.engine.base import Query
 from gateway.engine.datafusion import DataFusionEngine
 from gateway.errors import GatewayError, ResourceError, ServerError
@@ -101,14 +102,16 @@ def _other(source: Any) -> Any:
     return replace(source, reader=DATASET) if native else source
 
 
-def _with_engine(memory: int, partitions: int) -> Callable[[Runner, Compiled], Iterator[Any]]:
+def _with_engine(memory: int, partitions: int, **settings: str) -> Callable[[Runner, Compiled], Iterator[Any]]:
     engines: dict[str, DataFusionEngine] = {}
+    told = {f"datafusion.execution.{name}": value for name, value in settings.items()}
 
     def run(runner: Runner, compiled: Compiled) -> Iterator[Any]:
         spill = runner.engine.spill
         if spill not in engines:
             engines[spill] = DataFusionEngine(memory, spill, partitions)
-        yield from _batches(engines[spill], replace(plan(compiled).query, small=False))
+        with patch.dict(datafusion._SETTINGS, told):
+            yield from _batches(engines[spill], replace(plan(compiled).query, small=False))
 
     return run
 
@@ -131,6 +134,7 @@ WAYS: dict[str, Callable[[Runner, Compiled], Iterator[Any]]] = {
     "on one partition": _with_engine(1 << 30, 1),
     "on seven partitions": _with_engine(1 << 30, 7),
     "with little memory": _with_engine(_SMALL, 2),
+    "in batches of two rows": _with_engine(1 << 30, 2, batch_size="2"),
 }
 
 
