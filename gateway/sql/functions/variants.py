@@ -94,7 +94,7 @@ def _bind_get(function: Function, site: Site) -> Expr:
         found = steps_of(path.value, site.shown)
     except UserError as error:  # asked only where there is a value
         found = error.message
-    return make(function, site, (value, path), target, True, (found,))
+    return make(function, site, (value, site.args[1]), target, True, (found,))
 
 
 def _wanted(site: Site) -> DataType:
