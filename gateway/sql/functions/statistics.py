@@ -138,7 +138,10 @@ def _corr(agg: Agg, args: tuple[Expr, ...], context: Context) -> Expr:
     _single(agg)
     spread = bound.op("*", DOUBLE, _SXX(agg, args, context), _SYY(agg, args, context))
     count = engine_cast(_pairs(agg, "regr_count", args), BIGINT)
-    return bound.udf("correlation", DOUBLE, _pairs(agg, "corr", args), count, spread, raises=True)
+    value: Expr = _pairs(agg, "corr", args)
+    if WINDOWED not in agg.data:  # of groups the engine subtracts sums of products, and loses all digits of large values
+        value = bound.op("/", DOUBLE, _SXY(agg, args, context), bound.fn("sqrt", DOUBLE, spread))
+    return bound.udf("correlation", DOUBLE, value, count, spread, raises=True)
 
 
 def _regr_slope(agg: Agg, args: tuple[Expr, ...], context: Context) -> Expr:
