@@ -13,24 +13,31 @@ from gateway.sql.bind.outputs import Output, Sorted, unsupported_in_sort
 from gateway.sql.bind.scope import Scope, Source
 from gateway.sql.bind.sorting import sort_key
 from gateway.sql.functions.fold import fold
-from gateway.sql.read.tree import span_of
+from gateway.sql.read.tree import Distributed, span_of
 from gateway.sql.typed.keys import key
-from gateway.sql.typed.nodes import Col, Expr, Limit, Lit, Rel, Sort, Subquery, Window
+from gateway.sql.typed.nodes import Col, Expr, Limit, Lit, Rel, Sort, SortKey, Subquery, Window
 from gateway.sql.typed.walk import contains, has_outer, nodes
 from gateway.sqltypes import INT
 
 Node = exp.Expr
 
 
-def ordered(binder: Expressions, order: Node, rel: Rel) -> Sort:
+def ordered(binder: Expressions, order: Node, rel: Rel) -> Rel:
     """`rel` in the order of an ORDER BY that knows nothing but its columns."""
-    outputs, scope, keys = Sorted([_output(binder, c) for c in rel.columns]), Scope(), []
+    outputs, scope = Sorted([_output(binder, c) for c in rel.columns]), Scope()
+    keys: list[tuple[SortKey, int | None]] = []
     for item in order.expressions:
         for expr, _ in order_keys(binder, item, rel.columns, outputs, scope):
             if outputs.aggregates:
                 raise unsupported_in_sort(span_of(item))
-            keys.append(sort_key(item, expr))
-    return Sort(rel.columns, rel, tuple(keys))
+            keys.append((sort_key(item, expr), None))
+    sorted_by = tuple(k for k, _ in telling(order, keys))
+    return Sort(rel.columns, rel, sorted_by) if sorted_by else rel
+
+
+def telling(order: Node, keys: list[tuple[SortKey, int | None]]) -> list[tuple[SortKey, int | None]]:
+    """The keys that rows are sorted by: those of DISTRIBUTE BY, which stand first, are only there to be checked."""
+    return keys[sum(isinstance(item, Distributed) for item in order.expressions) :]
 
 
 def _output(binder: Expressions, column: Col) -> Output:
@@ -46,7 +53,8 @@ def order_keys(
         named = outputs.here("all", scope)
         return [(named, None)] if named is not None else [(column, place) for place, column in enumerate(columns)]
     expr = outputs.bind(binder.bind, item.this, scope)
-    ordinal = ordinal_of(item.this, expr) if binder.context.order_by_ordinal else None
+    places = binder.context.order_by_ordinal and not isinstance(item, Distributed)
+    ordinal = ordinal_of(item.this, expr) if places else None
     if _is_name(item.this) and any(isinstance(n, Subquery) or (isinstance(n, Col) and n.outer) for n in nodes(expr)):
         place = next((i for i, c in enumerate(columns) if key(c) == key(expr)), None)
         if place is not None:  # computed before

@@ -95,9 +95,6 @@ class Binder(Relations):
     def _query(self, node: Node, parent: Scope | None) -> tuple[Rel, Scope]:
         windows = self.expressions.windows
         try:
-            for key_, word in (("sort", "SORT BY"), ("cluster", "CLUSTER BY"), ("distribute", "DISTRIBUTE BY")):
-                if node.args.get(key_) is not None:
-                    raise unsupported(word, span_of(node.args[key_]))
             if node.args.get("around"):
                 self.expressions.windows = {w.this.name: w for w in node.args["around"]}
             if isinstance(node, exp.Subquery):
@@ -242,9 +239,7 @@ def _unwrapped(node: exp.Subquery) -> exp.Query:
 
 
 def _has_organization(node: Node) -> bool:
-    return any(
-        node.args.get(k) is not None for k in ("order", "limit", "offset", "with_", "sort", "cluster", "distribute")
-    )
+    return any(node.args.get(k) is not None for k in ("order", "limit", "offset", "with_"))
 
 
 def _ordinal(n: int) -> str:

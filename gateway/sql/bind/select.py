@@ -15,13 +15,13 @@ from gateway.sql.bind.generated import Generators
 from gateway.sql.bind.group_by import GroupBy
 from gateway.sql.bind.grouping import Grouping, Windows, has_grouping_call
 from gateway.sql.bind.items import Item, SelectItems
-from gateway.sql.bind.organization import limited, order_keys, ordered
+from gateway.sql.bind.organization import limited, order_keys, ordered, telling
 from gateway.sql.bind.outputs import Grouped, Output, Outputs, Sorted, columns_in, unsupported_in_sort
 from gateway.sql.bind.qualified import check_qualify
 from gateway.sql.bind.relations import Relations
 from gateway.sql.bind.scope import Scope, Source
 from gateway.sql.bind.sorting import check_comparable, sort_key
-from gateway.sql.read.tree import span_of
+from gateway.sql.read.tree import Distributed, span_of
 from gateway.sql.typed.catalogue import is_generator, is_steady
 from gateway.sql.typed.coerce import plain
 from gateway.sql.typed.keys import key
@@ -156,7 +156,8 @@ class SelectBinder:
             outputs = tuple(replace(o, id=self.ids.take()) for o in outputs)
         if distinct:
             return self._distinct(rel, exprs, outputs, order)
-        return limited(self.expressions, node, self._sorted(rel, exprs, outputs, above.keys))
+        keys = telling(order, above.keys) if order is not None else []
+        return limited(self.expressions, node, self._sorted(rel, exprs, outputs, keys))
 
     def _qualify(self, scope: Scope, items: list[Item]) -> Expr | None:
         """QUALIFY as a condition above the windows."""
@@ -381,12 +382,13 @@ class SelectBinder:
                         "The generator is not supported: outside the SELECT clause, found: Sort.",
                         span=span_of(item),
                     )
-                if apart and grouping is not None and place is None:
+                separate = apart or isinstance(item, Distributed)
+                if separate and grouping is not None and place is None:
                     known = {k.id for k in grouping.keys if isinstance(k, Col)}
                     lost = next((c for c in outputs.below if c.id not in known and not c.outer), None)
                     if lost is not None:
                         raise outputs.missing([lost.name], span_of(item))
-                if outputs.aggregates and (grouping is None or apart):
+                if outputs.aggregates and (grouping is None or separate):
                     raise unsupported_in_sort(span_of(item))
                 keys.append((sort_key(item, expr), place))
         self.expressions.windows = windows

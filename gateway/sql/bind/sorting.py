@@ -9,7 +9,7 @@ from sqlglot import exp
 from gateway.errors import Span, UserError
 from gateway.sql.bind.binder import Expressions
 from gateway.sql.bind.scope import Scope
-from gateway.sql.read.tree import span_of
+from gateway.sql.read.tree import Distributed, span_of
 from gateway.sql.typed.nodes import Expr, SortKey
 from gateway.sqltypes import DataType, has_variant, is_orderable
 
@@ -22,7 +22,12 @@ def sort_keys(binder: Expressions, items: Sequence[Node], scope: Scope) -> list[
 
 
 def sort_key(item: Node, expr: Expr) -> SortKey:
-    """The key of one ``Ordered`` node."""
+    """The key of one ``Ordered`` node, or of one of DISTRIBUTE BY."""
+    if isinstance(item, Distributed):
+        if has_variant(expr.type):
+            message = "The feature is not supported: Cannot use VARIANT producing expressions to partition a DataFrame."
+            raise UserError("UNSUPPORTED_FEATURE.PARTITION_BY_VARIANT", message, span=span_of(item))
+        return SortKey(expr, False, True)
     if not is_orderable(expr.type):
         raise UserError(
             "DATATYPE_MISMATCH.INVALID_ORDERING_TYPE",

@@ -9,12 +9,21 @@ from __future__ import annotations
 from sqlglot import exp
 
 from gateway.errors import unsupported
-from gateway.sql.read.tree import IntervalLiteral, Pivot, Positive, TypedLiteral, Unpivot, UnsignedRightShift, span_of
+from gateway.sql.read.tree import (
+    Distributed,
+    IntervalLiteral,
+    Pivot,
+    Positive,
+    TypedLiteral,
+    Unpivot,
+    UnsignedRightShift,
+    span_of,
+)
 
 _BINARY = frozenset({"this", "expression"})
 _UNARY = frozenset({"this"})
 _LIST = frozenset({"expressions"})
-_TAIL = frozenset({"with_", "order", "sort", "distribute", "cluster", "windows", "around", "limit", "offset"})
+_TAIL = frozenset({"with_", "order", "windows", "around", "limit", "offset"})
 _SET = _TAIL | {"this", "expression", "distinct"}
 
 ALLOWED: dict[type[exp.Expr], frozenset[str]] = {
@@ -82,9 +91,7 @@ ALLOWED: dict[type[exp.Expr], frozenset[str]] = {
     exp.Cube: _LIST,
     exp.GroupingSets: _LIST,
     exp.Order: _LIST,
-    exp.Sort: _LIST,
-    exp.Cluster: _LIST,
-    exp.Distribute: _LIST,
+    Distributed: _UNARY,
     exp.Ordered: frozenset({"this", "desc", "nulls_first"}),
     exp.Limit: frozenset({"expression"}),
     exp.Offset: frozenset({"expression"}),

@@ -161,13 +161,13 @@ class CallParser(PrimaryParser):
             return self.place(node, start)
         if self.word in ("CLUSTER", "PARTITION", "DISTRIBUTE") and self.peek() == "BY":
             cluster = self.word == "CLUSTER"
-            if cluster:
-                raise unsupported("CLUSTER BY in a window", self.span(self.index))
             self.advance(2)
             parts = [self.expression()]
             while self.match(","):
                 parts.append(self.expression())
             node.set("partition_by", parts)
+            if cluster and self.word in ("ORDER", "SORT"):
+                self.fail()
         if self.word in ("ORDER", "SORT") and self.peek() == "BY":
             at = self.index
             self.advance(2)

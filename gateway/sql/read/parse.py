@@ -39,10 +39,12 @@ Queries (all are `exp.Query` except Values)
     ``Select(expressions, distinct=Distinct(), from_=From(this), joins, laterals, where, group, having, qualify, windows)``,
     ``Union | Intersect | Except(this, expression, distinct: bool)``, ``Values(expressions=[Tuple], alias)``,
     ``Subquery(this=query)`` for a query in parentheses as operand or scalar. ``TABLE t`` is ``SELECT * FROM t``.
-    On any of them: ``with_=With(expressions=[CTE(this, alias=TableAlias)], recursive)``, order, sort, distribute, cluster,
-    around (a WINDOW clause), ``limit=Limit(expression)`` (LIMIT ALL leaves none), ``offset=Offset(expression)``.
-    ``Ordered(this, desc, nulls_first)``: None where not written; ORDER BY ALL: ``Ordered(this=Var("ALL"))``. ``Alias(this,
-    alias=Identifier)``, ``Aliases(this, expressions=[Identifier])``. ``Exists(this=query)``.
+    On any of them: ``with_=With(expressions=[CTE(this, alias=TableAlias)], recursive)``, order (what SORT BY, CLUSTER BY and
+    DISTRIBUTE BY say, too), around (a WINDOW clause), ``limit=Limit(expression)`` (LIMIT ALL leaves none),
+    ``offset=Offset(expression)``.
+    ``Ordered(this, desc, nulls_first)``: None where not written; ORDER BY ALL: ``Ordered(this=Var("ALL"))``; before them
+    ``Distributed(this)``. ``Alias(this, alias=Identifier)``, ``Aliases(this, expressions=[Identifier])``.
+    ``Exists(this=query)``.
     ``Group(expressions, all=True for GROUP BY ALL)``; expressions may hold ``Rollup | Cube | GroupingSets(expressions)``
     whose elements are expressions or Tuples; WITH ROLLUP / CUBE is one Rollup / Cube; ``GROUP BY a, b GROUPING SETS (…)`` has
     expressions [a, b] and key `grouping_sets` [GroupingSets].
@@ -66,7 +68,7 @@ from gateway.sql.read.cursor import Limits, user_error
 from gateway.sql.read.expressions import SET_OPERATORS, Node
 from gateway.sql.read.relations import RelationParser
 from gateway.sql.read.tokens import END
-from gateway.sql.read.tree import mark, span_of, start_of
+from gateway.sql.read.tree import Distributed, end_of, mark, span_of, start_of
 
 __all__ = ["QueryParser", "span_of"]
 
@@ -301,23 +303,7 @@ class QueryParser(RelationParser):
 
     def _organization(self, node: Node) -> None:
         """The clauses behind a whole query."""
-        if self.word == "ORDER" and self.peek() == "BY":
-            start = self.index
-            self.advance(2)
-            if self.word == "ALL" and self.peek() not in (",", ".", "(", "["):
-                node.set("order", self._order_all(start))
-            else:
-                node.set("order", self.place(exp.Order(expressions=self.sort_items()), start))
-        for word, key, kind in (
-            ("CLUSTER", "cluster", exp.Cluster),
-            ("DISTRIBUTE", "distribute", exp.Distribute),
-            ("SORT", "sort", exp.Sort),
-        ):
-            if self.word == word and self.peek() == "BY":
-                start = self.index
-                self.advance(2)
-                items = self.sort_items() if key == "sort" else self._list()
-                node.set(key, self.place(kind(expressions=items), start))
+        self._order(node)
         if self.word == "WINDOW" and self.is_name(1):
             node.set("around", self._windows())
         if self.word == "LIMIT":
@@ -332,7 +318,37 @@ class QueryParser(RelationParser):
             self.advance()
             node.set("offset", self.place(exp.Offset(expression=self.expression()), start))
 
-    def _order_all(self, start: int) -> exp.Order:
+    def _order(self, node: Node) -> None:
+        """ORDER BY, CLUSTER BY, DISTRIBUTE BY and SORT BY.
+
+        Spark sorts by the last three inside of partitions, of which there is one here.
+        """
+        first = self.index
+        words: list[str] = []
+        items: list[Node] = []
+        distributed: list[Node] = []
+        for word in ("ORDER", "CLUSTER", "DISTRIBUTE", "SORT"):
+            if self.word != word or self.peek() != "BY":
+                continue
+            start = self.index
+            words.append(word)
+            self.advance(2)
+            if word in ("CLUSTER", "DISTRIBUTE"):
+                exprs = self._list()
+                distributed = [mark(Distributed(this=e), start_of(e), end_of(e)) for e in exprs]
+                if word == "CLUSTER":
+                    items = [mark(exp.Ordered(this=e.copy()), start_of(e), end_of(e)) for e in exprs]
+            elif word == "ORDER" and self.word == "ALL" and self.peek() not in (",", ".", "(", "["):
+                items = [self._order_all()]
+            else:
+                items = self.sort_items()
+        if len(words) > 1 and words != ["DISTRIBUTE", "SORT"]:
+            message = "The feature is not supported: Combination of ORDER BY/SORT BY/DISTRIBUTE BY/CLUSTER BY."
+            raise user_error("UNSUPPORTED_FEATURE.COMBINATION_QUERY_RESULT_CLAUSES", message, self.span(start))
+        if words:
+            node.set("order", self.place(exp.Order(expressions=[*distributed, *items]), first))
+
+    def _order_all(self) -> exp.Ordered:
         at = self.index
         self.advance()
         word = self.place(exp.Var(this="ALL"), at)
@@ -345,8 +361,7 @@ class QueryParser(RelationParser):
             first = True
         elif self.match("NULLS", "LAST"):
             first = False
-        item = self.place(exp.Ordered(this=word, desc=desc, nulls_first=first), at)
-        return self.place(exp.Order(expressions=[item]), start)
+        return self.place(exp.Ordered(this=word, desc=desc, nulls_first=first), at)
 
     def _list(self) -> list[Node]:
         items = [self.expression()]

@@ -72,6 +72,12 @@ class Unpivot(exp.Expression):
     }
 
 
+class Distributed(exp.Expression):
+    """An item of DISTRIBUTE BY or CLUSTER BY, before those that rows are sorted by."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True}
+
+
 def mark(node: N, start: int, end: int) -> N:
     """`node` with the offsets of its first and last character."""
     node._meta = {"start": start, "end": end}  # noqa: SLF001 (the property `meta` would build the dict in two steps)

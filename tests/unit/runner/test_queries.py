@@ -126,6 +126,17 @@ def test_instants_with_a_pattern_are_refused_outside_of_utc(asked: Session) -> N
     )
 
 
+@pytest.mark.parametrize("clause", ["SORT BY id % 7, id DESC", "DISTRIBUTE BY id % 3 SORT BY id % 7, 1 DESC"])
+def test_rows_come_as_they_are_sorted_inside_of_partitions(asked: Session, clause: str) -> None:
+    rows = asked.rows(f"SELECT id FROM range(5000) {clause}")
+    assert rows == sorted(rows, key=lambda row: (row[0] % 7, -row[0]))
+    assert asked.rows(f"SELECT id FROM range(5000) {clause} LIMIT 2") == rows[:2]
+
+
+def test_rows_come_in_the_order_of_what_they_are_clustered_by(asked: Session) -> None:
+    assert asked.rows("SELECT id FROM range(5000) CLUSTER BY 4999 - id LIMIT 2") == [(4999,), (4998,)]
+
+
 def test_elements_that_nobody_reads_are_computed_only_where_they_are_constants(asked: Session) -> None:
     assert asked.rows("SELECT array(1, raise_error('x'))[0]") == [(1,)]
     assert asked.rows("SELECT array(5, 1 div id, 1 + 1)[0] FROM range(2)") == [(5,), (5,)]
