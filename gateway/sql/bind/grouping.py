@@ -14,6 +14,7 @@ from gateway.sql.typed.nodes import (
     Agg,
     Aggregate,
     Call,
+    Case,
     Col,
     Expr,
     Ids,
@@ -26,7 +27,7 @@ from gateway.sql.typed.nodes import (
     WindowRel,
 )
 from gateway.sql.typed.walk import children, contains, has_outer, nodes, rebuilt
-from gateway.sqltypes import BIGINT, BOOLEAN, TINYINT
+from gateway.sqltypes import BIGINT, BOOLEAN, INT, TINYINT
 
 
 def has_grouping_call(expr: Expr) -> bool:
@@ -213,18 +214,45 @@ class Windows:
         if isinstance(expr, Window):
             if any(contains(c, Window) for c in children(expr)):
                 raise unsupported("a window function inside another one")
-            k = key(expr)
-            column = self._known.get(k)
-            if column is None:
-                column = Col(expr.type, expr.nullable, self.ids.take(), "")
-                self._known[k] = column
-                self.windows.append(expr)
-                self.columns.append(column)
-            return column
+            return self._or_default(expr)
         return rebuilt(expr, self.rewrite)
+
+    def _or_default(self, window: Window) -> Expr:
+        """The column of a window function; beside it a default of lag and lead that each row has its own of."""
+        call = window.fn
+        if not isinstance(call, Call) or call.fn not in ("lag", "lead") or isinstance(call.args[2], Lit):
+            return self._column(window)
+        offset, ignore_nulls = call.data
+        if offset is None:  # refused when it is lowered
+            return self._column(window)
+        value, _, default = call.args
+        there = found = self._column(_offset(window, call, value, call.data))
+        if not ignore_nulls:  # a NULL may be the value of a row that is there
+            there = self._column(_offset(window, call, Lit(BOOLEAN, False, True), call.data))
+        if not isinstance(default, Col):  # evaluated for the rows that need none, too
+            default = self._column(_offset(window, call, default, (0, False)))
+        missing = Call(BOOLEAN, False, "is null", (there,))
+        return Case(window.type, window.nullable, ((missing, default),), found)
+
+    def _column(self, window: Window) -> Col:
+        k = key(window)
+        column = self._known.get(k)
+        if column is None:
+            column = Col(window.type, window.nullable, self.ids.take(), "")
+            self._known[k] = column
+            self.windows.append(window)
+            self.columns.append(column)
+        return column
 
     def relation(self, source: Rel) -> Rel:
         """The source with the windows' columns behind its own."""
         if not self.windows:
             return source
         return WindowRel((*source.columns, *self.columns), source, tuple(self.windows))
+
+
+def _offset(window: Window, call: Call, value: Expr, data: tuple[int, bool]) -> Window:
+    """`window`, a lag or lead, of another value and without a default; `data` is how far away, and whether NULLs count."""
+    args = (value, Lit(INT, False, data[0]), Lit(value.type, True, None))
+    fn = replace(call, type=value.type, nullable=True, args=args, data=data)
+    return replace(window, type=value.type, nullable=True, fn=fn)

@@ -8,10 +8,10 @@ from gateway.sql.functions.lowerings import engine_cast, integer, refused
 from gateway.sql.functions.variants import written
 from gateway.sql.typed import nodes as bound
 from gateway.sql.typed.catalogue import Context, Function, Lower, Site, make
-from gateway.sql.typed.coerce import coerced, implicit_type
+from gateway.sql.typed.coerce import coerced, implicit_type, least_common_type
 from gateway.sql.typed.foldable import is_foldable
 from gateway.sql.typed.nodes import Call, Expr, Lit
-from gateway.sqltypes import BIGINT, DOUBLE, INT, STRING, VOID, DataType, is_interval, is_numeric
+from gateway.sqltypes import BIGINT, DOUBLE, INT, STRING, VOID, DataType, is_interval, is_nested, is_numeric
 
 
 def _bind_rank(function: Function, site: Site) -> Expr:
@@ -68,12 +68,13 @@ def _bind_offset(function: Function, site: Site) -> Expr:
     offset = _distance(site)
     default: Expr = site.args[2] if len(site.args) == 3 else bound.null(VOID)
     type_: DataType = value.type
-    if type_ == VOID:
-        type_ = default.type
-    if default.type != type_:
-        if implicit_type(default.type, [type_]) is None:
-            raise site.diff_types()
-        default = coerced(default, type_)
+    if default.type not in (type_, VOID):
+        common = least_common_type(type_, default.type) if is_nested(type_) else None
+        if common is not None and common.simple == type_.simple:  # they differ in what may be NULL inside
+            type_ = common
+        elif type_ == VOID or implicit_type(default.type, [type_]) is None:
+            raise site.mismatch(2, type_.sql)
+    default = coerced(default, type_)
     args = (coerced(value, type_), integer(offset if offset is not None else 0), default)
     return make(function, site, args, type_, value.nullable or default.nullable, (offset, site.ignore_nulls))
 
@@ -103,10 +104,7 @@ def _offset(name: str) -> Lower:
             name_, distance = ("lead" if name == "lag" else "lag"), -distance
         rest: tuple[Expr, ...] = (bound.lit(distance, BIGINT),)
         if not (isinstance(default, Lit) and default.value is None):
-            default = written(default)
-            if not isinstance(default, Lit):
-                raise refused(call, f"{call.shown} with a default that is not constant")
-            rest = (*rest, default)
+            rest = (*rest, written(default))
         return bound.agg_fn(name_, call.type, value, *rest, ignore_nulls=ignore)
 
     return lower

@@ -64,8 +64,6 @@ def test_times_are_told_in_the_zone_of_the_session(probes: Probes) -> None:
         "SELECT array_sort(array(parse_json('1')), (a, b) -> 0)",
         "SELECT format_string('%s', array(parse_json('1')))",
         "SELECT upper(array(parse_json('\"a\"'))[0])",
-        "SELECT lag(a, 1, array(parse_json('1'))) OVER (ORDER BY 1) FROM VALUES (array(parse_json('2'))) t(a)",
-        "SELECT lag(v, 1, parse_json('{')) OVER (ORDER BY 1) FROM VALUES (parse_json('2')) t(v)",
         "SELECT CAST(array(parse_json('{}')) AS ARRAY<STRUCT<a: INT NOT NULL>>)",
         "SELECT CAST(array(v) AS ARRAY<STRUCT<a: INT, a: INT>>) FROM VALUES (parse_json('{}')) t(v)",
         f"SELECT from_json('{'[' * 300}{']' * 300}', 'VARIANT')",
