@@ -53,6 +53,7 @@ from gateway.sqltypes import (
     DataType,
     DecimalType,
     IntervalType,
+    StructField,
     array,
     decimal,
     has_map,
@@ -60,6 +61,7 @@ from gateway.sqltypes import (
     is_integral,
     is_interval,
     is_nested,
+    struct,
 )
 
 #: Aggregates whose lowering is not valid with OVER.
@@ -291,7 +293,9 @@ def _extreme(name: str) -> Lower:
     def lower(agg: Agg, args: tuple[Expr, ...], context: Context) -> Expr:
         value, type_ = args[0], agg.type
         if is_nested(type_):
-            raise refused(agg, f"{agg.shown} of {type_.sql}")
+            where = filtered(agg, not_null(value))
+            values = bound.agg_fn("array_agg", array(type_, False), value, where=where, distinct=False)
+            return bound.udf("array_extreme", type_, values, params=(name,))
         if type_ == VOID:
             return bound.agg_fn(name, INT, bound.null(INT), of=agg, order=())
         if type_ in (FLOAT, DOUBLE):  # grouped min and max of floats start from the largest finite value
@@ -359,11 +363,14 @@ def _by(descending: bool) -> Lower:
         value, key = args
         if key.type == VOID or value.type == VOID:
             raise refused(agg, f"{agg.shown} of NULL")
-        if is_nested(key.type):
-            raise refused(agg, f"{agg.shown} ordered by {key.type.sql}")
         where = filtered(agg, not_null(key))
         if key.nullable and raises(value):  # Spark does not evaluate what has no place in the order
             value = lazy_case(value.type, (not_null(key), value))
+        if is_nested(key.type):  # the engine orders no such keys as Spark does
+            pair = struct(StructField("key", key.type), StructField("value", value.type))
+            row = bound.fn("named_struct", pair, text("key"), key, text("value"), value)
+            pairs = bound.agg_fn("array_agg", array(pair, False), row, where=where, distinct=False)
+            return bound.udf("array_extreme", agg.type, pairs, params=("min" if descending else "max", "by"))
         if key.type in (FLOAT, DOUBLE):
             key = bound.udf("float_order", INT if key.type == FLOAT else BIGINT, key)
         order = (SortKey(key, descending, True),)

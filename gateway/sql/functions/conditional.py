@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 
 from gateway.errors import UnsupportedError
-from gateway.sql.functions.lowerings import equals, lazy_case, literal, not_null, raises, refused, text
+from gateway.sql.functions.lowerings import equals, lazy_case, literal, not_null, raises, text
 from gateway.sql.typed import nodes as bound
 from gateway.sql.typed.catalogue import Context, Function, Lower, Site, coerce_args, make, param
 from gateway.sql.typed.coerce import coerced, least_common_of
@@ -22,6 +22,7 @@ from gateway.sqltypes import (
     VOID,
     DataType,
     DecimalType,
+    array,
     is_fractional,
     is_nested,
     is_numeric,
@@ -184,7 +185,9 @@ def _bind_extreme(function: Function, site: Site) -> Expr:
 def _extreme(name: str) -> Lower:
     def lower(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
         if is_nested(call.type):
-            raise refused(call, f"{call.shown} of {call.type.sql}")
+            values = bound.fn("make_array", array(call.type), *args, nullable=False)
+            most = "max" if name == "greatest" else "min"
+            return bound.udf("array_extreme", call.type, values, params=(most,), nullable=call.nullable)
         if call.type == VOID:
             return bound.null(VOID)
         if is_fractional(call.type):
