@@ -219,7 +219,7 @@ class RelationParser(CallParser):
             self.fail()
         if word == "IDENTIFIER" and self.peek() == "(":
             raise unsupported("IDENTIFIER(…)", self.span(start))
-        if word in STRICT or word == "SELECT":
+        if word == "SELECT":
             self.fail()
         if word in ("TABLE", "STREAM") and self.peek() == "(":
             raise unsupported(f"{word}(…)", self.span(start))
@@ -301,9 +301,13 @@ class RelationParser(CallParser):
         start = self.index
         self.expect("VALUES")
         rows: list[Node] = []
-        while not rows or self.match(","):
+        while not rows or (not self._more_values() and self.match(",")):
             rows.append(self._row())
         return self._alias(self.place(exp.Values(expressions=rows), start), start)
+
+    def _more_values(self) -> bool:
+        """Whether another VALUES follows, which can be no row."""
+        return self.word == "," and self.peek() == "VALUES" and self.peek(2) == NUMBER
 
     def _row(self) -> Node:
         """One row as a Tuple; like Spark, ``struct(…)`` is a row too, every other expression a row of one column."""
