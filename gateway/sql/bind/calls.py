@@ -13,7 +13,7 @@ from gateway.sql.bind.casts import CAST_FUNCTIONS, cast_to
 from gateway.sql.bind.columns import expanded, has_except, is_star
 from gateway.sql.bind.lambdas import open_lambda
 from gateway.sql.bind.scope import Scope
-from gateway.sql.bind.sites import called
+from gateway.sql.bind.sites import called, known
 from gateway.sql.read.tree import span_of
 from gateway.sql.typed.nodes import Call, Col, Expr, Lit, SortKey
 from gateway.sqltypes import BIGINT, INT, STRING, TINYINT
@@ -64,6 +64,10 @@ def bound_call(
     try:
         args = tuple(_argument(binder, i, scope) for i in items)
         condition = binder.condition(where, scope, "FILTER") if where is not None else None
+    except UserError as error:
+        if error.condition.startswith("UNRESOLVED_COLUMN"):
+            known(binder, name, span)
+        raise
     finally:
         if outputs is not None and aggregated:
             outputs.depth -= 1

@@ -14,6 +14,7 @@ from gateway.sql.bind.scope import Scope, Source
 from gateway.sql.bind.sorting import sort_key
 from gateway.sql.functions.fold import fold
 from gateway.sql.read.tree import Distributed, span_of
+from gateway.sql.typed.foldable import is_foldable
 from gateway.sql.typed.keys import key
 from gateway.sql.typed.nodes import Col, Expr, Limit, Lit, Rel, Sort, SortKey, Subquery, Window
 from gateway.sql.typed.walk import contains, has_outer, nodes
@@ -91,18 +92,20 @@ def limited(binder: Expressions, node: Node, rel: Rel) -> Rel:
 def _count(binder: Expressions, what: str, node: Node, rel: Rel) -> int:
     expr = binder.bind(node, Scope([Source((), rel.columns)]))
     literal = fold(expr, binder.context)
-    if literal is None:
+    if literal is None and not is_foldable(expr):
         raise UserError(
             "INVALID_LIMIT_LIKE_EXPRESSION.IS_UNFOLDABLE",
             f"The {what} expression must evaluate to a constant value.",
             span=span_of(node),
         )
-    if literal.type != INT:
+    if expr.type != INT:
         raise UserError(
             "INVALID_LIMIT_LIKE_EXPRESSION.DATA_TYPE",
-            f'The {what} expression must be integer type, but got "{literal.type.sql}".',
+            f'The {what} expression must be integer type, but got "{expr.type.sql}".',
             span=span_of(node),
         )
+    if literal is None:
+        raise unsupported(f"a function in {what.upper()}", span_of(node))
     if literal.value is None:
         raise UserError(
             "INVALID_LIMIT_LIKE_EXPRESSION.IS_NULL",

@@ -295,6 +295,14 @@ class Relations:
         name, scope = call.name.lower(), Scope(parent=parent)
         if name == "range":
             return self._range(call), scope
+        row = self.catalogue.get(name)
+        if row is not None and row.kind != "generator":
+            raise UserError(
+                "NOT_A_TABLE_FUNCTION",
+                f"`{call.name}` appears as a table function here, but the function was defined as a scalar function. Please "
+                "update the query to move the function call outside the FROM clause.",
+                span=span_of(call),
+            )
         bound = self.expressions.bind(call, scope)
         if not is_generator(bound, self.catalogue):
             raise UserError(

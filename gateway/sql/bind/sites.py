@@ -10,13 +10,28 @@ from gateway.sql.bind import char_padding
 from gateway.sql.bind.binder import Expressions
 from gateway.sql.functions import SPARK_ONLY
 from gateway.sql.functions.lambdas import ROWS as LAMBDAS
-from gateway.sql.typed.catalogue import Catalogue, OpenLambda, Site, bind_call
+from gateway.sql.typed.catalogue import Catalogue, Function, OpenLambda, Site, bind_call
 from gateway.sql.typed.nodes import Agg, Call, Expr
 from gateway.sql.typed.walk import children
 
 HIGHER_ORDER = frozenset({row.name for row in LAMBDAS} | {"array_sort"})
 
 _COMPARING = {"equal_null": char_padding.pair, "decode": char_padding.decoded}
+
+
+def known(binder: Expressions, name: str, span: Span | None) -> Function:
+    """The row of a function; raises UNRESOLVED_ROUTINE, which Spark tells before columns that do not exist."""
+    row = None if name.startswith("_") else binder.catalogue.get(name.lower())  # those are not for statements
+    if row is not None:
+        return row
+    if name.lower() in SPARK_ONLY:
+        raise UnsupportedError("UNSUPPORTED_FUNCTION", f"The function `{name.lower()}` is not supported.", span=span)
+    raise UserError(
+        "UNRESOLVED_ROUTINE",
+        f"Cannot resolve routine `{name}` on search path [`system`.`builtin`, `system`.`session`, "
+        f"`{binder.context.catalog}`.`{binder.context.schema}`].",
+        span=span,
+    )
 
 
 def called(
@@ -28,18 +43,7 @@ def called(
     **more: Any,
 ) -> Expr:
     """The call of the function `name`; `more` is what a `Site` knows of the clauses around it."""
-    row = None if name.startswith("_") else binder.catalogue.get(name.lower())  # those are not for statements
-    if row is None:
-        if name.lower() in SPARK_ONLY:
-            raise UnsupportedError(
-                "UNSUPPORTED_FUNCTION", f"The function `{name.lower()}` is not supported.", span=span
-            )
-        raise UserError(
-            "UNRESOLVED_ROUTINE",
-            f"Cannot resolve routine `{name}` on search path [`system`.`builtin`, `system`.`session`, "
-            f"`{binder.context.catalog}`.`{binder.context.schema}`].",
-            span=span,
-        )
+    row = known(binder, name, span)
     if row.name in _COMPARING:
         args = _COMPARING[row.name](binder, args, span)
     site = Site(name, args, binder.context, span, spans, **more)

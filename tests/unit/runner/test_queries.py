@@ -47,6 +47,8 @@ REFUSED: dict[str, str] = {
     "SELECT i, (SELECT sum(i + 1) OVER ()) FROM VALUES (1) AS t(i)": "a column of the outer query in a window",
     "SELECT 1 FROM VALUES (1) AS t(a) GROUP BY CUBE (a, a, a, a, a, a, a, a, a, a, a, a, a) LIMIT 1": "CUBE of more than 12",
     "SELECT CURRENT_PATH": "`current_path`",
+    "SELECT 1 AS x LIMIT length('SPARK')": "a function in LIMIT",
+    "SELECT 1 AS x LIMIT 1 OFFSET abs(-1)": "a function in OFFSET",
     "SELECT lag(v, 1 + 1) OVER (ORDER BY v) FROM VALUES (1),(2) AS t(v)": "parameter 2 of `lag`",
     "SELECT mask('a', 'Q', array_max(array('a', 'b')), 'd')": "parameter 3 of `mask`, which must be constant",
     "SELECT listagg(c, array_max(array(',', '+'))) FROM VALUES ('a') AS t(c)": "parameter 2 of `listagg`",
