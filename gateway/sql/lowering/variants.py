@@ -10,7 +10,7 @@ from gateway.sql.lowering.evaluation import NULL_TESTS
 from gateway.sql.typed import nodes as b
 from gateway.sql.typed.walk import all_relations, expressions_of, nodes, substituted
 from gateway.sql.typed.walk import children as parts_of
-from gateway.sqltypes import VARIANT, VOID, ArrayType, DataType, has_variant, is_string
+from gateway.sqltypes import STRING, VARIANT, VOID, ArrayType, DataType, has_variant, is_string
 
 #: The call that gives what clients are shown of a value: JSON in the place of each VARIANT.
 SHOWN = "_shown_variants"
@@ -135,8 +135,9 @@ def _is_joined(node: b.Expr) -> bool:
 
 
 def _tells(node: b.Cast) -> bool:
-    """Whether a value becomes another type because the statement says so: Spark does nothing of the kind by itself."""
+    """Whether a value becomes another type because the statement says so; by itself Spark makes texts alone."""
     told = not node.implicit or node.span is not None  # int(v) has its place
+    told = told or (node.arg.type == VARIANT and node.type == STRING)
     return (told or _moves(node.arg.type, node.type)) and casts_variants(node.arg.type, node.type)
 
 

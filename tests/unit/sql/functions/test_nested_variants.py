@@ -63,7 +63,6 @@ def test_times_are_told_in_the_zone_of_the_session(probes: Probes) -> None:
         "SELECT map_zip_with(map('k', parse_json('1')), map('k', 1), (k, a, b) -> a)",
         "SELECT array_sort(array(parse_json('1')), (a, b) -> 0)",
         "SELECT format_string('%s', array(parse_json('1')))",
-        "SELECT upper(array(parse_json('\"a\"'))[0])",
         "SELECT CAST(array(parse_json('{}')) AS ARRAY<STRUCT<a: INT NOT NULL>>)",
         "SELECT CAST(array(v) AS ARRAY<STRUCT<a: INT, a: INT>>) FROM VALUES (parse_json('{}')) t(v)",
         f"SELECT from_json('{'[' * 300}{']' * 300}', 'VARIANT')",
