@@ -142,15 +142,16 @@ class Expressions:
         return UserError("UNSUPPORTED_GENERATOR.NESTED_IN_EXPRESSIONS", message, span=span_of(node))
 
     def condition(self, node: Node, scope: Scope, clause: str = "WHERE") -> Expr:
-        """A bound condition: BOOLEAN without any cast; only HAVING casts what is not (Spark's parser writes that cast)."""
-        saved, self._clause = self._clause, clause if clause in ("WHERE", "JOIN", "HAVING") else self._clause
+        """A bound condition: BOOLEAN without any cast; only HAVING and QUALIFY cast what is not (Spark's parser does)."""
+        known = "WHERE" if clause == "QUALIFY" else clause
+        saved, self._clause = self._clause, known if known in ("WHERE", "JOIN", "HAVING") else self._clause
         try:
             bound, span = self.bind(node, scope), span_of(node)
         finally:
             self._clause = saved
         if bound.type == BOOLEAN:
             return bound
-        if clause == "HAVING":
+        if clause in ("HAVING", "QUALIFY"):
             return cast_to(bound, BOOLEAN, False, span)
         condition, message = _NOT_BOOLEAN[clause]
         raise UserError(condition, f'{message} must be of type BOOLEAN, but is of type "{bound.type.sql}".', span=span)

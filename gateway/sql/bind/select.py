@@ -167,7 +167,7 @@ class SelectBinder:
         aliases = self._aliases(items)
         for column in qualify.find_all(exp.Column):
             self._refuse_shadowed(column, scope, aliases)
-        condition = self._with_outputs(qualify.this, scope, aliases, "WHERE")
+        condition = self._with_outputs(qualify.this, scope, aliases, "QUALIFY")
         if not any(contains(e, Window) for e in (condition, *(i.expr for i in items))):
             raise UserError(
                 "QUALIFY_REQUIRES_WINDOW_FUNCTION",

@@ -359,9 +359,10 @@ class RelationParser(CallParser):
         return self.word in ("PIVOT", "UNPIVOT") and self.peek() == "(" and self.peek(3) not in (")", ",")
 
     def _alias(self, node: Node, start: int, listed: bool = True) -> Node:
-        """TABLESAMPLE (refused) and ``[AS] name [(columns)]`` behind a relation."""
-        if self.word == "TABLESAMPLE" and self.peek() == "(":
-            raise unsupported("TABLESAMPLE", self.span(self.index))
+        """TABLESAMPLE and ``[AS] name [(columns)]`` behind a relation."""
+        method = self.peek() in ("SYSTEM", "BERNOULLI") and self.peek(2) == "("
+        if self.word == "TABLESAMPLE" and (method or self.peek() == "("):
+            node = self._sampled(node, start)
         at = self.index
         named = self.match("AS")
         if named and self.word == "(":
@@ -381,3 +382,22 @@ class RelationParser(CallParser):
         if named:
             self.fail()
         return node
+
+    def _sampled(self, relation: Node, start: int) -> Node:
+        """``TABLESAMPLE (number ROWS)``, which is a LIMIT to Spark; what chooses by chance is refused."""
+        at = self.index
+        self.advance()
+        count = self.expression() if self.match("(") and self.word not in (")", "BUCKET") else None
+        table = isinstance(relation, exp.Table) and isinstance(relation.this, exp.Identifier)
+        if count is None or self.word != "ROWS" or not (table or isinstance(relation, exp.Subquery)):
+            raise unsupported("TABLESAMPLE but of ROWS", self.span(at))
+        self.advance()
+        self.expect(")")
+        source = self.place(exp.From(this=relation), start)
+        select = exp.Select(expressions=[self.place(exp.Star(), at)], from_=source)
+        select.set("limit", self.place(exp.Limit(expression=count), at))
+        sample = self.place(exp.Subquery(this=self.place(select, start)), start)
+        if table:  # it keeps its name
+            name = exp.Identifier(this=relation.name, quoted=True)
+            sample.set("alias", self.place(exp.TableAlias(this=self.place(name, start), columns=[]), start))
+        return sample

@@ -325,7 +325,8 @@ def test_syntax_errors_have_a_place(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("SELECT * FROM t TABLESAMPLE (10 ROWS)", "TABLESAMPLE"),
+        ("SELECT * FROM t TABLESAMPLE (10 PERCENT)", "TABLESAMPLE"),
+        ("SELECT * FROM t TABLESAMPLE SYSTEM (10 PERCENT)", "TABLESAMPLE"),
         ("FROM t |> SELECT a", "|>"),  # 17
         ("SELECT v:`a.b`", "':'"),
         ("SELECT v:[*]", "':'"),
