@@ -139,7 +139,7 @@ def _corr(agg: Agg, args: tuple[Expr, ...], context: Context) -> Expr:
     spread = bound.op("*", DOUBLE, _SXX(agg, args, context), _SYY(agg, args, context))
     count = engine_cast(_pairs(agg, "regr_count", args), BIGINT)
     value: Expr = _pairs(agg, "corr", args)
-    if WINDOWED not in agg.data:  # of groups the engine subtracts sums of products, and loses all digits of large values
+    if WINDOWED not in agg.data:  # of groups the engine subtracts sums of products: large values lose their digits
         value = bound.op("/", DOUBLE, _SXY(agg, args, context), bound.fn("sqrt", DOUBLE, spread))
     return bound.udf("correlation", DOUBLE, value, count, spread, raises=True)
 
