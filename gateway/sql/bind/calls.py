@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 from sqlglot import exp
 
-from gateway.errors import Span, UserError
+from gateway.errors import Span, UnsupportedError, UserError
 from gateway.sql.bind.arguments import positional
 from gateway.sql.bind.binder import Expressions
 from gateway.sql.bind.casts import CAST_FUNCTIONS, cast_to
@@ -66,7 +67,8 @@ def bound_call(
         condition = binder.condition(where, scope, "FILTER") if where is not None else None
     except UserError as error:
         if error.condition.startswith("UNRESOLVED_COLUMN"):
-            known(binder, name, span)
+            with suppress(UnsupportedError):  # Spark has it, and tells the column
+                known(binder, name, span)
         raise
     finally:
         if outputs is not None and aggregated:
