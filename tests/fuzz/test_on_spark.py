@@ -45,7 +45,7 @@ def test_both_say_the_same(spark: Any, tmp_path: Path, statements: tuple[str, ..
 def test_a_slice(spark: Any, tmp_path: Path) -> None:
     machine = Machine(Embedded(tmp_path / "embedded"), Spark(spark), Tally(seed=20), tmp_path / "found.jsonl")
     machine.budget = 10
-    run(machine, endless(tuple(STEPS)), 200, 80, None)
+    run(machine, endless(tuple(STEPS)), 600, 240, None)
     found = machine.tally.verdicts
     assert set(found) == set(STEPS)
     total = sum(counts.total() for counts in found.values())
