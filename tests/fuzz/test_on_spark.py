@@ -42,6 +42,7 @@ def test_both_say_the_same(spark: Any, tmp_path: Path, statements: tuple[str, ..
     assert compare(one, Spark(spark).ask(one, compiled=True), ours) is None
 
 
+@pytest.mark.heavy  # `make fuzz-slice` is longer, and part of what a commit must pass
 def test_a_slice(spark: Any, tmp_path: Path) -> None:
     machine = Machine(Embedded(tmp_path / "embedded"), Spark(spark), Tally(seed=20), tmp_path / "found.jsonl")
     machine.budget = 10
