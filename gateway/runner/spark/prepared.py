@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-
 from gateway.engine.base import Definition, Emit, Statement, TempView
 from gateway.engine.spark.engine import SparkEngine, SparkSessionSlot
 from gateway.engine.spark.errors import as_gateway_error
@@ -75,16 +73,15 @@ class Preparation:
 
     def _bring_up_to_date(self, job: Statement, slot: SparkSessionSlot, respelt: Respelt, emit: Emit) -> None:
         """A session keeps functions as it has looked them up, whatever others make of them: then there is a new one."""
-        done = Registered(emit=emit)
-        try:
+        done, failed = Registered(emit=emit), Registered()
+        with Noted(failed, self.names.named):
             self._bring(job, slot, respelt, done, emit)
-        except Exception:
-            if not slot.is_behind(done.functions):
-                raise
-        if slot.is_behind(done.functions):
+        if slot.is_behind(done.functions):  # whatever failed may have failed for that
             self.engine.renew(slot, job.statement_id)
             done = Registered(emit=emit)
             self._bring(job, slot, respelt, done, emit)
+        elif failed.problems:
+            raise failed.problems[0]
         slot.functions.update(done.functions)
 
     def _bring(self, job: Statement, slot: SparkSessionSlot, respelt: Respelt, done: Registered, emit: Emit) -> None:
@@ -93,7 +90,7 @@ class Preparation:
             _drop_view(slot, name)
         inside = Registered(emit=emit, functions=done.functions)
         for definition in slot.definitions.values():
-            with contextlib.suppress(GatewayError):  # it is there
+            with Noted(Registered()):  # it is there, whatever has become of what it calls
                 self._definition_text(definition, inside)
         temporaries.prepare(
             slot.spark,
