@@ -222,7 +222,7 @@ def _file(
     constants = dict(told)
     for name in snapshot.partition_columns:
         column = snapshot.by_name[name]
-        constants[name] = typed_value(values.get(column.physical), column.type)
+        constants[name] = typed_value(values.get(column.physical), column.type, snapshot.zone)
     return DataFile(path, _size(spec, path), constants, live)
 
 

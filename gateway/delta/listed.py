@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+
+from gateway.delta.zoneless import in_zone
+from gateway.instants import Zone
 
 
 @dataclass(frozen=True)
@@ -19,6 +22,7 @@ class Files:
     `paths` are absolute paths on disk, `logged` the same as spelt in the log (a remove must repeat it), `sizes` bytes as
     logged; `num_records` counts rows before deletion vectors (NULL: unknown). `null_count`, `minimum`, `maximum` are struct
     arrays keyed by physical names, None without any statistics. `partitions` holds typed values by logical column name.
+    `zoneless` tells which instants among them are by the clock of a session's time zone, here by UTC's: see `delta.zoneless`.
     `deleted` maps the row of a file with a deletion vector to a mask that is True for live rows (rows past its end are live).
     """
 
@@ -32,6 +36,7 @@ class Files:
     partitions: Mapping[str, pa.Array]
     deleted: Mapping[int, npt.NDArray[np.bool_]]
     mended: bool  # whether deltalake has misread some of it
+    zoneless: Mapping[str, npt.NDArray[np.bool_]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.paths)
@@ -54,7 +59,15 @@ class Files:
             partitions={name: values.take(at) for name, values in self.partitions.items()},
             deleted={new: self.deleted[old] for new, old in enumerate(rows) if old in self.deleted},
             mended=self.mended,
+            zoneless={name: mask[np.asarray(rows, dtype=np.int64)] for name, mask in self.zoneless.items()},
         )
+
+    def in_zone(self, zone: Zone) -> Files:
+        """The same with the instants that `zoneless` tells of by the clock of a time zone; itself if there are none."""
+        if not self.zoneless:
+            return self
+        moved = {name: in_zone(self.partitions[name], mask, zone) for name, mask in self.zoneless.items()}
+        return replace(self, partitions={**self.partitions, **moved})
 
     @cached_property
     def live_rows(self) -> npt.NDArray[np.int64]:

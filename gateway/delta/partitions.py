@@ -12,14 +12,18 @@ from urllib.parse import quote
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from gateway import sqltypes as t
-from gateway.errors import UnsupportedError
+from gateway.delta.schema import Column
+from gateway.errors import ServerError, UnsupportedError
 from gateway.floats import float_text
+from gateway.instants import Zone, parse_timestamp
 
 NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
 # Hive's FileUtils.charToEscape; Spark uses the same list.
 _ESCAPED = frozenset("\"#%'*/:=?\\\x7f{[]^\n" + "".join(map(chr, range(1, 32))))
+_LAST_DAY = 2_932_896  # 9999-12-31
 # What Spark leaves alone in add.path (RFC 2396 without space, <, >, {, }, |).
 _PATH_SAFE = "/=!$&'()*+,;:@-._~"
 
@@ -88,14 +92,56 @@ def java_double(value: float, kind: type[np.floating[Any]]) -> str:
     return float_text(0.0 if value == 0 else value, 53 if kind is np.float64 else 24)
 
 
-def typed_value(text: str | None, data_type: t.DataType) -> pa.Scalar:
-    """The value of a partition from its text in the log; an empty text is NULL for every type."""
+def typed_value(text: str | None, data_type: t.DataType, zone: Zone) -> pa.Scalar:
+    """The value of a partition from its text in the log; an empty text is NULL for every type.
+
+    Instants without a zone are read by the clock of `zone`. Raises ValueError.
+    """
     arrow = data_type.arrow()
     if text is None or text == "":
         return pa.scalar(None, arrow)
     if data_type == t.BINARY:
         return pa.scalar(text.encode(), arrow)
+    if data_type == t.TIMESTAMP:
+        micros = parse_timestamp(text, zone)
+        if micros is None:
+            raise ValueError(f"{text!r} is no TIMESTAMP")
+        return pa.scalar(micros, pa.int64()).cast(arrow)
     return pa.scalar(text).cast(arrow)
+
+
+def typed_values(
+    values: pa.StructArray | None, columns: tuple[Column, ...], names: tuple[str, ...], count: int
+) -> dict[str, pa.Array]:
+    """The values of files as deltalake has them, typed as the columns are, by these columns' names.
+
+    Raises ServerError DELTA_LOG_CORRUPT.
+    """
+    out: dict[str, pa.Array] = {}
+    by_name = {c.name: c for c in columns}
+    for name in names:
+        column = by_name[name]
+        column.check_readable()
+        if column.type == t.VARIANT:
+            raise ServerError("DELTA_LOG_CORRUPT", f"The table is partitioned by the column {name} VARIANT.")
+        arrow = column.type.arrow()
+        index = -1
+        if values is not None:
+            index = max(values.type.get_field_index(name), values.type.get_field_index(column.physical))
+        if values is None or index < 0:
+            if count:
+                raise ServerError("DELTA_LOG_CORRUPT", f"The log holds no values of the partition column {name}.")
+            out[name] = pa.nulls(0, arrow)
+            continue
+        # `flatten` applies the struct's own validity, `field` would not.
+        typed = values.flatten()[index].cast(arrow)
+        if pa.types.is_string(arrow) or pa.types.is_binary(arrow):
+            # The protocol reads an empty text as NULL for every type.
+            typed = pc.if_else(pc.equal(pc.binary_length(typed), 0), pa.scalar(None, arrow), typed)
+        if pa.types.is_date(arrow) and (pc.max(typed.cast(pa.int32())).as_py() or 0) > _LAST_DAY:
+            raise ServerError("DELTA_LOG_CORRUPT", f"A value of the partition column {name} lies after 9999-12-31.")
+        out[name] = typed
+    return out
 
 
 def folder_name(column: str, text: str | None) -> str:

@@ -131,10 +131,10 @@ def replayed(root: str, version: int, within: Within) -> State:
         start, files = _checkpoint(names, version)
         state = State(version)
         for name in files:
-            for action in _read(f"{root}/{LOG}/{name}", within):
+            for action in read_actions(f"{root}/{LOG}/{name}", within):
                 sidecar = action.pop("sidecar", None)
                 if sidecar is not None:
-                    for other in _read(_sidecar_path(root, sidecar), within):
+                    for other in read_actions(_sidecar_path(root, sidecar), within):
                         _check_of_sidecar(root, other)
                         state.take(root, other)
                 state.take(root, action)
@@ -165,15 +165,20 @@ def _may_list_vectors(path: str, within: Within) -> bool:
 
 def checkpoint_parts(root: str, version: int, within: Within) -> list[str]:
     """The Parquet files of the newest whole checkpoint up to a version, sidecars among them."""
-    _, names = _checkpoint(os.listdir(f"{root}/{LOG}"), version)
+    return [path for path in checkpoint_files(root, version, within)[1] if path.endswith(".parquet")]
+
+
+def checkpoint_files(root: str, version: int, within: Within) -> tuple[int, list[str]]:
+    """The version of the newest whole checkpoint up to one, and all its files, sidecars among them; (-1, []) for none."""
+    start, names = _checkpoint(os.listdir(f"{root}/{LOG}"), version)
     parts = [f"{root}/{LOG}/{name}" for name in names]
-    return [other for part in parts for other in (part, *_sidecars(root, part, within)) if other.endswith(".parquet")]
+    return start, [other for part in parts for other in (part, *_sidecars(root, part, within))]
 
 
 def _sidecars(root: str, path: str, within: Within) -> list[str]:
     if not path.endswith(".json") and not says(path, SIDECAR, within):
         return []
-    return [_sidecar_path(root, action["sidecar"]) for action in _read(path, within) if "sidecar" in action]
+    return [_sidecar_path(root, action["sidecar"]) for action in read_actions(path, within) if "sidecar" in action]
 
 
 def _sidecar_path(root: str, sidecar: Fields) -> str:
@@ -199,7 +204,8 @@ def _checkpoint(names: list[str], version: int) -> tuple[int, list[str]]:
     return newest, whole.get(newest, [])
 
 
-def _read(path: str, within: Within) -> Iterator[Fields]:
+def read_actions(path: str, within: Within) -> Iterator[Fields]:
+    """The actions of a file of a log, as JSON has them."""
     if path.endswith(".json"):
         with os.fdopen(opened(path, within), encoding="utf-8") as lines:
             for line in lines:
@@ -253,10 +259,12 @@ __all__ = [
     "State",
     "check_file",
     "check_other",
+    "checkpoint_files",
     "checkpoint_lists_vectors",
     "checkpoint_parts",
     "damage_told",
     "key_of",
+    "read_actions",
     "removal",
     "replayed",
     "vector_id",

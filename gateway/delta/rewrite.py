@@ -250,7 +250,7 @@ def publish_behind(
             commit.publish(snapshot.root, seen.version + 1, made, settle, seen.marker)
             return seen.version + 1
         except FileExistsError:
-            seen = open_snapshot(snapshot.root)
+            seen = open_snapshot(snapshot.root).in_zone(snapshot.zone)
         except FileNotFoundError as error:
             raise conflict(snapshot.root) from error
         _check_shape(snapshot, seen)

@@ -35,14 +35,16 @@ from gateway.delta.listed import Files, LateFiles
 from gateway.delta.live_rows import live_masks
 from gateway.delta.log_paths import check_log
 from gateway.delta.opening import opened
+from gateway.delta.partitions import typed_values
 from gateway.delta.replay import Fields, State, replayed
 from gateway.delta.schema import Column, parse_schema, struct_of
 from gateway.delta.watch import Watch
+from gateway.delta.zoneless import zoneless
 from gateway.errors import GatewayError, ServerError, UnsupportedError, UserError
+from gateway.instants import UTC, Zone
 from gateway.worker_jobs import Witness, marker_of
 
 MAPPING = "delta.columnMapping.mode"
-_LAST_DAY = 2_932_896  # 9999-12-31
 _MOST_ROWS = 1 << 48  # of a file: sums of them stay whole numbers of 64 bits
 _ATTEMPTS = 5  # to open a table beside which others come and go
 _CACHED_TABLES, _CACHED_VERSIONS = 512, 64
@@ -73,6 +75,7 @@ class Snapshot:
     )  # facts about this version, filled in by readers
     contents: Contents = field(default_factory=dict, compare=False)  # filled in by readers
     marker: tuple[int, ...] | None = field(default=None, compare=False)  # of its commit: see `commit.publish`
+    zone: Zone = UTC  # by whose clock partition values without a zone are read
 
     @cached_property
     def schema(self) -> t.StructType:
@@ -88,6 +91,16 @@ class Snapshot:
         """Exact live row count if every file has one in the log, else None."""
         rows = self.files.live_rows
         return None if (rows < 0).any() else int(rows.sum())
+
+    def in_zone(self, zone: Zone) -> Snapshot:
+        """The same as a session of a time zone reads it: see `delta.zoneless`. Itself if that is no other."""
+        if zone == self.zone or not any(self.by_name[name].type == t.TIMESTAMP for name in self.partition_columns):
+            return self
+        files = self.files
+        if isinstance(files, LateFiles):
+            return replace(self, files=LateFiles.by(lambda: files.in_zone(zone)), notes={}, zone=zone)
+        moved = files.in_zone(zone)
+        return self if moved is files else replace(self, files=moved, notes={}, zone=zone)
 
 
 @dataclass
@@ -475,6 +488,7 @@ def _files(
         raise ServerError(
             "DELTA_LOG_CORRUPT", f"The log of the Delta table {root} counts more rows than a file can hold."
         )
+    instants = {c.name: c.physical for c in columns if c.type == t.TIMESTAMP and c.name in partition_columns}
     bounds = column("min"), column("max")
     has_instants = any(c.type == t.TIMESTAMP for c in columns)
     misread = misread_parts(root, table.version(), within) if has_instants else []
@@ -487,9 +501,10 @@ def _files(
         null_count=column("null_count"),
         minimum=minimum,
         maximum=maximum,
-        partitions=_partitions(column("partition"), columns, partition_columns, len(paths)),
+        partitions=typed_values(column("partition"), columns, partition_columns, len(paths)),
         deleted=live_masks(root, table, protocol, paths, records, within),
         mended=bool(misread),
+        zoneless=zoneless(root, table.version(), within, instants, paths),
     )
 
 
@@ -523,36 +538,6 @@ def disk_path(root: str, logged: str, within: Within) -> str:
     if path != os.path.normpath(path):
         raise UnsupportedError("UNSUPPORTED_FEATURE", f"{text}; that is not supported.")
     return path
-
-
-def _partitions(
-    values: pa.StructArray | None, columns: tuple[Column, ...], names: tuple[str, ...], count: int
-) -> dict[str, pa.Array]:
-    out: dict[str, pa.Array] = {}
-    by_name = {c.name: c for c in columns}
-    for name in names:
-        column = by_name[name]
-        column.check_readable()
-        if column.type == t.VARIANT:
-            raise ServerError("DELTA_LOG_CORRUPT", f"The table is partitioned by the column {name} VARIANT.")
-        arrow = column.type.arrow()
-        index = -1
-        if values is not None:
-            index = max(values.type.get_field_index(name), values.type.get_field_index(column.physical))
-        if values is None or index < 0:
-            if count:
-                raise ServerError("DELTA_LOG_CORRUPT", f"The log holds no values of the partition column {name}.")
-            out[name] = pa.nulls(0, arrow)
-            continue
-        # `flatten` applies the struct's own validity, `field` would not.
-        typed = values.flatten()[index].cast(arrow)
-        if pa.types.is_string(arrow) or pa.types.is_binary(arrow):
-            # The protocol reads an empty text as NULL for every type.
-            typed = pc.if_else(pc.equal(pc.binary_length(typed), 0), pa.scalar(None, arrow), typed)
-        if pa.types.is_date(arrow) and (pc.max(typed.cast(pa.int32())).as_py() or 0) > _LAST_DAY:
-            raise ServerError("DELTA_LOG_CORRUPT", f"A value of the partition column {name} lies after 9999-12-31.")
-        out[name] = typed
-    return out
 
 
 def state_of(snapshot: Snapshot) -> State:

@@ -384,7 +384,7 @@ def _publish_append(
             commit.publish(path, version, made, settle, seen.marker)
             return version
         except FileExistsError:
-            seen = open_to_add(path)
+            seen = open_to_add(path).in_zone(snapshot.zone)
         except FileNotFoundError as error:
             raise conflict(path) from error
         if shape_of(seen) != shape_of(snapshot):
@@ -413,8 +413,8 @@ def removes_of(snapshot: Snapshot, rows: Sequence[int] | None = None, *, changes
     now = commit.now_ms()
     files = snapshot.files if rows is None else snapshot.files.only(rows)
     elsewhere = not all(is_under(path, snapshot.root) for path in files.paths)
-    # Vectors, numbers and paths to other tables must be as in the log.
-    if files.deleted or elsewhere or snapshot.protocol.has("rowTracking"):
+    # Vectors, numbers, values without a zone and paths to other tables must be as in the log.
+    if files.deleted or files.zoneless or elsewhere or snapshot.protocol.has("rowTracking"):
         specs = specs_of(snapshot, files.paths)
         return [{"remove": removal(spec, now, changes_data)} for spec in specs]
     texts: dict[str, list[str | None]] = {
@@ -442,7 +442,7 @@ def _metrics(writer: DataFileWriter) -> dict[str, int]:
 
 def newest(snapshot: Snapshot) -> Snapshot:
     """The table as it is by now, for the next of several commits. Raises UserError WRITE_CONFLICT if it is another one."""
-    found = open_snapshot(snapshot.root, within=snapshot.within)
+    found = open_snapshot(snapshot.root, within=snapshot.within).in_zone(snapshot.zone)
     if found.table_id != snapshot.table_id:
         raise conflict(snapshot.root)
     return found

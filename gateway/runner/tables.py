@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 from gateway import worker_jobs
 from gateway.catalog import audit, query_history
@@ -24,11 +25,13 @@ from gateway.delta.files import open_files
 from gateway.delta.table import witness
 from gateway.engine.base import TempView, Witness
 from gateway.errors import Span, UserError, unsupported
+from gateway.instants import known_zone
 from gateway.sql.read.command_nodes import Query
 from gateway.sql.read.commands import parse_statement
 from gateway.worker_jobs import Runtime
 
 _MOST_TOUCHED = 100
+_Found = TypeVar("_Found")
 
 
 class StatementTables:
@@ -111,9 +114,17 @@ class StatementTables:
             self.seconds += time.perf_counter() - started
             if found is None:
                 raise self.missing(parts, span)
+            found = self._by_our_clock(found)
             self.pinned[key] = found
             self.asked[key] = schema, table
         return found
+
+    def _by_our_clock(self, found: _Found) -> _Found:
+        """A table as it is read in the session's time zone: see `Snapshot.in_zone`."""
+        if not isinstance(found, DeltaBoundTable) or TIMEZONE not in self.settings:
+            return found
+        snapshot = found.snapshot.in_zone(known_zone(self.settings[TIMEZONE]))
+        return found if snapshot is found.snapshot else replace(found, snapshot=snapshot)
 
     def pin(self, view: StoredView) -> None:
         """Let a view's name mean this one."""
@@ -159,7 +170,7 @@ class StatementTables:
         try:
             real = self.paths.resolve(path)
             if format_ == "delta":
-                found = bind(TableName("delta", "", path), real, _moment(as_of), self.paths.roots)
+                found = self._by_our_clock(bind(TableName("delta", "", path), real, _moment(as_of), self.paths.roots))
             else:
                 if as_of is not None:
                     raise unsupported("time travel on Parquet files", span)
