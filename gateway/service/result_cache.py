@@ -69,8 +69,10 @@ class ResultCache:
 
     def keep(self, key: Hashable, answer: Answer) -> None:
         """Keep an answer, unless it is too large for that or nothing shows whether it still holds."""
+        if answer.planned.witnesses is None:
+            return  # before its key is weighed, which may be long
         size = answer.size + weight(key)
-        if answer.planned.witnesses is None or size > self._limit // 16:
+        if size > self._limit // 16:
             return
         with self._lock:
             if key in self._answers:
