@@ -205,7 +205,7 @@ class StatementTables:
     def computed(self, rel: Any, ids: Any) -> int | None:
         """The value of a query of one row. Raises what it raises, UnsupportedError where no engine can be asked."""
         if self.compute is None:
-            raise unsupported("this time travel expression")
+            raise unsupported("a constant that would have to be computed here")
         return self.compute(rel, ids)
 
     def inside(self, view: TempView) -> StatementTables:

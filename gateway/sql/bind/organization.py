@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from gateway.errors import UserError, unsupported
 from gateway.sql.bind.binder import Expressions
+from gateway.sql.bind.computed import Computing, whole_number
 from gateway.sql.bind.correlations import check_existence
 from gateway.sql.bind.outputs import Output, Sorted, unsupported_in_sort
 from gateway.sql.bind.scope import Scope, Source
@@ -79,17 +80,17 @@ def order_keys(
     return [(columns[ordinal - 1], ordinal - 1)]
 
 
-def limited(binder: Expressions, node: Node, rel: Rel) -> Rel:
-    """LIMIT and OFFSET."""
+def limited(binder: Expressions, tables: Computing, node: Node, rel: Rel) -> Rel:
+    """LIMIT and OFFSET; `tables` compute what is no constant yet."""
     limit_node, offset_node = node.args.get("limit"), node.args.get("offset")
-    limit = _count(binder, "limit", limit_node.expression, rel) if limit_node is not None else None
-    offset = _count(binder, "offset", offset_node.expression, rel) if offset_node is not None else 0
+    limit = _count(binder, tables, "limit", limit_node.expression, rel) if limit_node is not None else None
+    offset = _count(binder, tables, "offset", offset_node.expression, rel) if offset_node is not None else 0
     if limit is None and not offset:
         return rel
     return Limit(rel.columns, rel, limit, offset)
 
 
-def _count(binder: Expressions, what: str, node: Node, rel: Rel) -> int:
+def _count(binder: Expressions, tables: Computing, what: str, node: Node, rel: Rel) -> int:
     expr = binder.bind(node, Scope([Source((), rel.columns)]))
     literal = fold(expr, binder.context)
     if literal is None and not is_foldable(expr):
@@ -104,21 +105,20 @@ def _count(binder: Expressions, what: str, node: Node, rel: Rel) -> int:
             f'The {what} expression must be integer type, but got "{expr.type.sql}".',
             span=span_of(node),
         )
-    if literal is None:
-        raise unsupported(f"a function in {what.upper()}", span_of(node))
-    if literal.value is None:
+    value = whole_number(expr, tables, binder.ids, span_of(node)) if literal is None else literal.value
+    if value is None:
         raise UserError(
             "INVALID_LIMIT_LIKE_EXPRESSION.IS_NULL",
             f"The evaluated {what} expression must not be null.",
             span=span_of(node),
         )
-    if literal.value < 0:
+    if value < 0:
         raise UserError(
             "INVALID_LIMIT_LIKE_EXPRESSION.IS_NEGATIVE",
-            f"The {what} expression must be equal to or greater than 0, but got {literal.value}.",
+            f"The {what} expression must be equal to or greater than 0, but got {value}.",
             span=span_of(node),
         )
-    return int(literal.value)
+    return int(value)
 
 
 def ordinal_of(tree: Node, expr: Expr) -> int | None:

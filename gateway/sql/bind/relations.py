@@ -13,6 +13,7 @@ from gateway.errors import Span, UserError, unsupported
 from gateway.sql.bind import file_metadata, table_changes
 from gateway.sql.bind.binder import Expressions, no_routine
 from gateway.sql.bind.char_padding import compared
+from gateway.sql.bind.computed import whole_number
 from gateway.sql.bind.correlations import check_existence
 from gateway.sql.bind.inline_tables import check_cell
 from gateway.sql.bind.names import Names
@@ -25,6 +26,7 @@ from gateway.sql.functions.fold import fold, fold_whole
 from gateway.sql.read.tree import Pivot, Unpivot, span_of
 from gateway.sql.typed.catalogue import Catalogue, Context, is_generator
 from gateway.sql.typed.coerce import coerced, written_of
+from gateway.sql.typed.foldable import is_foldable
 from gateway.sql.typed.nodes import (
     Agg,
     Call,
@@ -341,27 +343,30 @@ class Relations:
         return Generate((*rel.columns, *columns), rel, call, outer)
 
     def _range(self, call: exp.Anonymous) -> Rel:
-        numbers = []
+        if not 1 <= len(call.expressions) <= 4:
+            raise UserError(
+                "WRONG_NUM_ARGS.WITHOUT_SUGGESTION",
+                f"The `range` requires [1, 2, 3, 4] parameters but the actual number is {len(call.expressions)}.",
+                span=span_of(call),
+            )
+        numbers: list[int] = []
         for arg in call.expressions:
             if isinstance(arg, exp.Kwarg):  # to Spark no constant, whatever stands there
                 name = arg.this.name.lower()
                 if name not in ("start", "end", "step"):
                     raise unsupported(f"the named argument {name} of range", span_of(arg))
-                message = f"The function `range` requires the parameter `{name}` to be a foldable expression of BIGINT."
-                raise UserError("NON_FOLDABLE_ARGUMENT", message, span=span_of(call))
+                raise _not_foldable(name, span_of(call))
             expr = self.expressions.bind(arg, Scope())
             literal = fold_whole(expr, self.context)
+            value = literal.value if literal is not None else None
             if literal is None and is_numeric(expr.type):
-                raise unsupported("range() of anything but literals", span_of(arg))
-            if literal is None or literal.value is None:
+                if not is_foldable(expr):
+                    names = ("end",) if len(call.expressions) == 1 else ("start", "end", "step", "numSlices")
+                    raise _not_foldable(names[len(numbers)], span_of(call))
+                value = whole_number(expr, self.tables, self.ids, span_of(arg))
+            if value is None:
                 raise UserError("UNEXPECTED_INPUT_TYPE", "range() takes integer constants.", span=span_of(arg))
-            numbers.append(int(literal.value))
-        if not 1 <= len(numbers) <= 4:
-            raise UserError(
-                "WRONG_NUM_ARGS.WITHOUT_SUGGESTION",
-                f"The `range` requires [1, 2, 3, 4] parameters but the actual number is {len(numbers)}.",
-                span=span_of(call),
-            )
+            numbers.append(int(value))
         start, stop = (0, numbers[0]) if len(numbers) == 1 else (numbers[0], numbers[1])
         step = numbers[2] if len(numbers) > 2 else 1
         if step == 0:
@@ -577,3 +582,8 @@ def renamed(
             span=span,
         )
     return list(given)
+
+
+def _not_foldable(parameter: str, span: Span | None) -> UserError:
+    text = f"The function `range` requires the parameter `{parameter}` to be a foldable expression of BIGINT."
+    return UserError("NON_FOLDABLE_ARGUMENT", text, span=span)

@@ -146,7 +146,7 @@ class Binder(Relations):
         order = node.args.get("order")
         if order is not None:
             rel = ordered(self.expressions, order, rel)
-        return limited(self.expressions, node, rel)
+        return limited(self.expressions, self.tables, node, rel)
 
     def retyped(self, plan: Rel, types: Sequence[DataType]) -> Rel:
         """`plan` with its columns under implicit casts to `types`."""

@@ -157,7 +157,7 @@ class SelectBinder:
         if distinct:
             return self._distinct(rel, exprs, outputs, order)
         keys = telling(order, above.keys) if order is not None else []
-        return limited(self.expressions, node, self._sorted(rel, exprs, outputs, keys))
+        return limited(self.expressions, self.binder.tables, node, self._sorted(rel, exprs, outputs, keys))
 
     def _qualify(self, scope: Scope, items: list[Item]) -> Expr | None:
         """QUALIFY as a condition above the windows."""
@@ -220,7 +220,7 @@ class SelectBinder:
         if order is not None:
             self.expressions.windows = self.around
             rel = ordered(self.expressions, order, rel)
-        return limited(self.expressions, self.node, rel)
+        return limited(self.expressions, self.binder.tables, self.node, rel)
 
     def _outputs(self, items: list[Item], scope: Scope) -> list[Output]:
         """The items as the clauses above see them."""

@@ -11,25 +11,19 @@ from sqlglot import exp
 
 from gateway.errors import Span, UserError
 from gateway.sql.bind.binder import Expressions
+from gateway.sql.bind.computed import Computing, whole_number
 from gateway.sql.bind.scope import Scope
 from gateway.sql.bind.sites import called
 from gateway.sql.functions.fold import fold
 from gateway.sql.read.tree import span_of
 from gateway.sql.typed.catalogue import Catalogue, Context, is_generator, is_steady
 from gateway.sql.typed.coerce import can_cast
-from gateway.sql.typed.nodes import Agg, Cast, Col, Expr, Ids, OneRow, Project, Rel, Window
+from gateway.sql.typed.nodes import Agg, Cast, Expr, Ids, Window
 from gateway.sql.typed.walk import contains, nodes
-from gateway.sqltypes import BIGINT, TIMESTAMP, is_integral
+from gateway.sqltypes import TIMESTAMP, is_integral
 
 _CONDITION = "INVALID_TIME_TRAVEL_TIMESTAMP_EXPR"
 _MICROS = 1_000_000
-
-
-class Computing(Protocol):
-    """What computes a constant that is not known while names are bound."""
-
-    def computed(self, rel: Rel, ids: Ids) -> int | None:
-        """The one value of a query of one row. Raises what it raises, UnsupportedError where nothing can be computed."""
 
 
 class Travelling(Protocol):
@@ -95,11 +89,7 @@ def _value(expr: Expr, binder: Travelling, span: Span | None) -> int | None:
         return value
     moment = expr if expr.type == TIMESTAMP else Cast(TIMESTAMP, True, expr, is_try=True)
     micros = called(binder.expressions, "unix_micros", (moment,), (), span)
-    column = Col(BIGINT, True, binder.ids.take(), "micros")
-    try:
-        return binder.tables.computed(Project((column,), OneRow(()), (micros,)), binder.ids)
-    except UserError as error:
-        raise error.at(span) from None
+    return whole_number(micros, binder.tables, binder.ids, span)
 
 
 def _invalid(kind: str, text: str, span: Span | None) -> UserError:
