@@ -81,8 +81,6 @@ def _windowed(
         raise UserError(
             "DISTINCT_WINDOW_FUNCTION_UNSUPPORTED", "Distinct window functions are not supported.", span=span
         )
-    if row.ordered and not order:
-        raise unsupported(f"{row.name} OVER without ORDER BY", span)
     ranking = row.kind == "window" and row.name not in ("first_value", "last_value", "nth_value", "any_value")
     if (ranking or row.name == "nth_value") and not order:
         raise UserError(

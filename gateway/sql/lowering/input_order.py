@@ -2,18 +2,20 @@
 
 Spark hands rows on in the order of the last ORDER BY: `first(x)` of a sorted view is its first row's, and its rows stay in
 order behind WHERE and LATERAL VIEW. The engine keeps no order below a filter, a generator or an aggregate: behind the former
-rows are ordered again, and to an aggregate that order becomes its own.
+rows are ordered again, and to an aggregate that order becomes its own. Windows without an order of theirs have the rows of each
+partition as they come, sorted below or not: by their numbers.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import TypeGuard
 
 from gateway.sql.lowering.correlation import numbers
 from gateway.sql.typed import nodes as b
 from gateway.sql.typed.catalogue import Catalogue, is_steady
 from gateway.sql.typed.copies import copied
-from gateway.sql.typed.nodes import Agg, Col, Expr, Ids, Rel, SortKey
+from gateway.sql.typed.nodes import Agg, Call, Col, Expr, Ids, Rel, SortKey, Window
 from gateway.sql.typed.walk import all_expressions, all_relations, nodes
 from gateway.sqltypes import BIGINT, INT
 
@@ -23,9 +25,9 @@ _AS_THEY_COME = frozenset((
 
 
 def with_input_order(rel: Rel, ids: Ids | None, catalogue: Catalogue) -> Rel:
-    """`rel` with its rows, those of LIMITs and those of such aggregates in the order of the sort below; changes it in place."""
+    """`rel` with its rows, those of LIMITs and of such aggregates and windows in the order of the sort below, in place."""
     relations = all_relations(rel)
-    if not any(isinstance(r, b.Sort) for r in relations):
+    if not any(isinstance(r, b.Sort) or _has_open(r, catalogue) for r in relations):
         return rel
     orders = _Orders(ids or Ids(1 + max(c.id for r in relations for c in r.columns)), catalogue)
     orders.settle(rel)
@@ -46,8 +48,20 @@ class _Orders:
             if isinstance(at, b.Aggregate) and any(map(_asks, at.aggs)) and self._is_ordered(at.input):
                 at.input, keys = self._ordered(at.input)
                 at.aggs = tuple(replace(a, order=keys) if _asks(a) else a for a in at.aggs)
+            elif _has_open(at, self.catalogue):
+                self._number(at)
             elif isinstance(at, b.Limit):
                 at.input = self.again(at.input)
+
+    def _number(self, at: b.WindowRel) -> None:
+        """Give windows without an order that of their rows, which are numbered."""
+        below, keys = self._ordered(at.input) if self._is_ordered(at.input) else (at.input, ())
+        number = Col(INT, False, self.ids.take(), "order")
+        own = at.columns[len(at.input.columns) :]
+        at.input = b.WindowRel((*below.columns, number), below, (replace(numbers(), order=keys),))
+        at.columns = (*at.input.columns, *own)
+        key = SortKey(number, False, True)
+        at.windows = tuple(replace(w, order=(key,)) if _is_open(w, self.catalogue) else w for w in at.windows)
 
     def again(self, rel: Rel) -> Rel:
         """The relation ordered again, where something stands between it and the sort that orders it."""
@@ -100,6 +114,19 @@ class _Orders:
         made = rel.columns[len(rel.input.columns) :]
         found = replace(rel, columns=(*counted.columns, *made, place), input=counted, position=place)
         return found, (SortKey(number, False, True), SortKey(place, False, True))
+
+
+def _has_open(rel: Rel, catalogue: Catalogue) -> TypeGuard[b.WindowRel]:
+    return isinstance(rel, b.WindowRel) and any(_is_open(window, catalogue) for window in rel.windows)
+
+
+def _is_open(window: Window, catalogue: Catalogue) -> bool:
+    """Whether what a window gives depends on an order of its rows that it does not have."""
+    if window.order:
+        return False
+    start, end = window.frame.start, window.frame.end
+    row = catalogue.get(window.fn.fn) if isinstance(window.fn, (Agg, Call)) else None
+    return (row is not None and row.ordered) or not start.kind == end.kind == "unbounded"
 
 
 def _asks(agg: Agg) -> bool:
