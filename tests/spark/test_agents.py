@@ -27,8 +27,12 @@ def test_what_the_embedded_engine_hands_over_is_read_on_spark(spark_server: Serv
     sql.embedded("CREATE TABLE IF NOT EXISTS of_readers AS SELECT id FROM range(3)")
     before = contents(spark_server.warehouse)
     for query, rows in {
-        "SELECT sum(id), try_to_number('7', '9') FROM of_readers TABLESAMPLE (100 PERCENT)": [["3", "7"]],
-        "WITH a AS (SELECT id FROM of_readers TABLESAMPLE (100 PERCENT)) SELECT count(*) FROM a": [["3"]],
+        "SELECT sum(id), try_to_number('7', '9') FROM of_readers TABLESAMPLE (100 PERCENT) REPEATABLE (1)": [
+            ["3", "7"]
+        ],
+        "WITH a AS (SELECT id FROM of_readers TABLESAMPLE (100 PERCENT) REPEATABLE (1)) SELECT count(*) FROM a": [
+            ["3"]
+        ],
     }.items():
         assert "Engine: spark" in ended(spark_server, f"EXPLAIN {query}")["content"][0]["text"]
         told = ended(spark_server, query)
@@ -42,7 +46,7 @@ def test_what_the_embedded_engine_hands_over_is_read_on_spark(spark_server: Serv
     "query",
     [
         "CREATE TABLE of_writers USING parquet AS SELECT 1 AS x",
-        "WITH a AS (SELECT 9 AS id) INSERT INTO of_readers SELECT * FROM a TABLESAMPLE (100 PERCENT)",
+        "WITH a AS (SELECT 9 AS id) INSERT INTO of_readers SELECT * FROM a TABLESAMPLE (100 PERCENT) REPEATABLE (1)",
         "FROM of_readers INSERT INTO of_readers SELECT id INSERT INTO of_readers SELECT id",
         "BEGIN DECLARE x INT DEFAULT 1; INSERT INTO of_readers SELECT x; END",
         "DECLARE x INT DEFAULT 1",

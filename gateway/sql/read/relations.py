@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 from sqlglot import exp
 
 from gateway.errors import unsupported
@@ -384,20 +386,55 @@ class RelationParser(CallParser):
         return node
 
     def _sampled(self, relation: Node, start: int) -> Node:
-        """``TABLESAMPLE (number ROWS)``, which is a LIMIT to Spark; what chooses by chance is refused."""
+        """``TABLESAMPLE (number ROWS)`` is a LIMIT to Spark; of PERCENT and BUCKET each row is there by chance."""
         at = self.index
         self.advance()
-        count = self.expression() if self.match("(") and self.word not in (")", "BUCKET") else None
+        method = "" if self.word == "(" else self.word
+        self.advance(1 if method else 0)
+        self.expect("(")
         table = isinstance(relation, exp.Table) and isinstance(relation.this, exp.Identifier)
-        if count is None or self.word != "ROWS" or not (table or isinstance(relation, exp.Subquery)):
-            raise unsupported("TABLESAMPLE but of ROWS", self.span(at))
-        self.advance()
+        if not (table or isinstance(relation, exp.Subquery)):
+            raise unsupported("TABLESAMPLE of anything but tables and subqueries", self.span(at))
+        part = self._part_of(method, at)
         self.expect(")")
-        source = self.place(exp.From(this=relation), start)
-        select = exp.Select(expressions=[self.place(exp.Star(), at)], from_=source)
-        select.set("limit", self.place(exp.Limit(expression=count), at))
+        if self.word == "REPEATABLE":
+            raise unsupported("TABLESAMPLE … REPEATABLE", self.span(at))
+        select = exp.Select(expressions=[self.place(exp.Star(), at)])
+        select.set("from_", self.place(exp.From(this=relation), start))
+        select.set("where" if isinstance(part, exp.Where) else "limit", self.place(part, at))
         sample = self.place(exp.Subquery(this=self.place(select, start)), start)
         if table:  # it keeps its name
             name = exp.Identifier(this=relation.name, quoted=True)
             sample.set("alias", self.place(exp.TableAlias(this=self.place(name, start), columns=[]), start))
         return sample
+
+    def _part_of(self, method: str, at: int) -> exp.Where | exp.Limit:
+        """Which rows a sample has, of how it is told between its parentheses."""
+        if self.match("BUCKET"):
+            share = self._share(self.expression(), at)
+            self.expect("OUT")
+            self.expect("OF")
+            buckets = self._share(self.expression(), at)
+            if self.word != ")":
+                raise unsupported("TABLESAMPLE of buckets ON something", self.span(at))
+            return self._by_chance(share / buckets if buckets else Decimal("Infinity"), at)
+        count = self.expression() if self.word != ")" else exp.Null()
+        if self.match("PERCENT") and method != "SYSTEM":
+            return self._by_chance(self._share(count, at) / 100, at)
+        if method or not self.match("ROWS"):
+            raise unsupported("TABLESAMPLE but of ROWS, PERCENT and BUCKET", self.span(at))
+        return exp.Limit(expression=count)
+
+    def _share(self, number: Node, at: int) -> Decimal:
+        """A number of a sample: digits, with a point or without."""
+        if not isinstance(number, exp.Literal) or not number.name.removeprefix("-").replace(".", "", 1).isdecimal():
+            raise unsupported("TABLESAMPLE but of ROWS, PERCENT and BUCKET by plain numbers", self.span(at))
+        return Decimal(number.name)
+
+    def _by_chance(self, share: Decimal, at: int) -> exp.Where:
+        if not 0 <= share <= 1:
+            message = f"Sampling fraction ({float(share)}) must be on interval [0, 1]."
+            raise user_error("_LEGACY_ERROR_TEMP_0064", message, self.span(at))
+        chance = self.place(exp.Anonymous(this="rand", expressions=[]), at)
+        limit = self.place(exp.Literal(this=f"{share:f}D", is_string=False), at)
+        return exp.Where(this=self.place(exp.LT(this=chance, expression=limit), at))

@@ -19,7 +19,7 @@ SELECT a,
 CREATE TABLE main.default.made AS SELECT a FROM v;
 SELECT a FROM main.default.made;
 DROP TABLE main.default.missing;
-SELECT * FROM v TABLESAMPLE (10 PERCENT);
+SELECT * FROM v TABLESAMPLE (10 PERCENT) REPEATABLE (1);
 SET spark.sql.ansi.enabled = false;
 CREATE VIEW main.default.lasting AS SELECT 1 AS a;
 SELEC 1;

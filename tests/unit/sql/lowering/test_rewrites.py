@@ -147,7 +147,7 @@ def test_raises(session: Session, sql: str, condition: str) -> None:
 
 REFUSED = [
     "SELECT * FROM t PIVOT (sum(b) FOR a IN (1.5D, 2))",
-    "SELECT a FROM t TABLESAMPLE (10 PERCENT)",
+    "SELECT a FROM t TABLESAMPLE (10 PERCENT) REPEATABLE (1)",
     "SELECT * FROM t, LATERAL (SELECT c FROM u WHERE u.a > t.a ORDER BY c || t.a LIMIT 1)",
     "SELECT 'a' COLLATE UNICODE",
     "SELECT variant_delete(parse_json('1'), '$.a')",

@@ -323,9 +323,24 @@ def test_syntax_errors_have_a_place(text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "share", ["101 PERCENT", "-1 PERCENT", "100.1 PERCENT", "BUCKET 5 OUT OF 4", "BUCKET 1 OUT OF 0"]
+)
+def test_a_sample_is_a_part(share: str) -> None:
+    with pytest.raises(UserError) as caught:
+        parse(f"SELECT * FROM t TABLESAMPLE ({share})")
+    assert (caught.value.condition, caught.value.sqlstate) == ("_LEGACY_ERROR_TEMP_0064", "42000")
+
+
+@pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("SELECT * FROM t TABLESAMPLE (10 PERCENT)", "TABLESAMPLE"),
+        ("SELECT * FROM t TABLESAMPLE (10 PERCENT) REPEATABLE (3)", "TABLESAMPLE … REPEATABLE"),
+        ("SELECT * FROM t TABLESAMPLE (BUCKET 1 OUT OF 4 ON a)", "TABLESAMPLE of buckets ON"),
+        ("SELECT * FROM t TABLESAMPLE (5)", "TABLESAMPLE but of ROWS"),
+        ("SELECT * FROM t TABLESAMPLE ()", "TABLESAMPLE but of ROWS"),
+        ("SELECT * FROM t TABLESAMPLE BERNOULLI (5 ROWS)", "TABLESAMPLE but of ROWS"),
+        ("SELECT * FROM t TABLESAMPLE (1e1 PERCENT)", "by plain numbers"),
+        ("SELECT * FROM f(1) TABLESAMPLE (10 PERCENT)", "TABLESAMPLE of anything but tables"),
         ("SELECT * FROM t TABLESAMPLE SYSTEM (10 PERCENT)", "TABLESAMPLE"),
         ("FROM t |> SELECT a", "|>"),  # 17
         ("SELECT v:`a.b`", "':'"),
