@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -120,18 +121,18 @@ def _version(snapshot: Snapshot, bound: Bound, starts: bool) -> int:
     if kind == "version":
         return value
     versions = [n for n in log.commit_versions(snapshot.root) if n <= snapshot.version]
-    times = log.commit_times(snapshot.root, versions, snapshot.properties)
+    times = log.moments_sought(snapshot.root, versions, snapshot.properties)
     moment = value // 1000
     if times and moment > times[-1]:
         text = f"The timestamp is after the latest version of the Delta table {snapshot.root}."
         raise UserError("DELTA_TIMESTAMP_GREATER_THAN_COMMIT", text)
+    behind = bisect_right(times, moment)
     if starts:
-        return next(n for n, time in zip(versions, times, strict=True) if time >= moment)
-    found = [n for n, time in zip(versions, times, strict=True) if time <= moment]
-    if not found:
+        return versions[behind - 1 if behind and times[behind - 1] == moment else behind]
+    if not behind:
         text = f"The timestamp is before the earliest version of the Delta table {snapshot.root}."
         raise UserError("DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION", text)
-    return found[-1]
+    return versions[behind - 1]
 
 
 def _check_told(snapshot: Snapshot, first: int, last: int) -> None:

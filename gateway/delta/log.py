@@ -6,7 +6,7 @@ import errno
 import json
 import os
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -354,6 +354,17 @@ def commit_times(root: str, versions: list[int], properties: Mapping[str, str]) 
     return times
 
 
+def moments_sought(root: str, versions: list[int], properties: Mapping[str, str]) -> list[int]:
+    """Commit times as a version is found by: of one whose file is younger than the first in-commit timestamp, that one.
+
+    A copied log has younger files. What is sought from that timestamp on is among the versions that have one, as for Delta.
+    """
+    times = commit_times(root, versions, properties)
+    enabled = properties.get(IN_COMMIT, "").lower() == "true"
+    first = bisect_left(versions, int(properties.get(IN_COMMIT_FROM, 0))) if enabled else len(versions)
+    return times if first == len(times) else [*(min(time, times[first]) for time in times[:first]), *times[first:]]
+
+
 def version_at(root: str, timestamp_us: int, properties: Mapping[str, str]) -> int:
     """The version that was current at `timestamp_us` (epoch microseconds).
 
@@ -362,7 +373,7 @@ def version_at(root: str, timestamp_us: int, properties: Mapping[str, str]) -> i
     versions = commit_versions(root)
     if not versions:
         raise UserError("DELTA_NO_COMMITS_FOUND", f"The Delta table {root} has no commit files to travel to.")
-    times = commit_times(root, versions, properties)
+    times = moments_sought(root, versions, properties)
     if timestamp_us < times[0] * 1000:
         raise _none_at(
             "DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION", root, timestamp_us, "before the earliest", times[0]

@@ -243,7 +243,7 @@ def _is_hidden(name: str, shown: tuple[str, ...]) -> bool:
 
 def _commit_before(snapshot: Snapshot, moment_ms: int) -> int | None:
     versions = [n for n in log.commit_versions(snapshot.root) if n <= snapshot.version]
-    times = log.commit_times(snapshot.root, versions, snapshot.properties)
+    times = log.moments_sought(snapshot.root, versions, snapshot.properties)
     return max((n for n, time in zip(versions, times, strict=True) if time <= moment_ms), default=None)
 
 

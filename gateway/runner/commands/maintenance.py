@@ -15,7 +15,7 @@ from gateway.delta.compaction import Compacted, Layout, check_compactable, compa
 from gateway.delta.containment import as_text
 from gateway.delta.held import HeldTable
 from gateway.delta.indexed import indexed_paths
-from gateway.delta.log import commit_times, commit_versions
+from gateway.delta.log import commit_versions, moments_sought
 from gateway.delta.restore import check_restorable, no_version, restore_files
 from gateway.delta.schema import Column
 from gateway.delta.table import Snapshot
@@ -310,7 +310,7 @@ def _version_at(micros: int, table: DeltaBoundTable, span: Span) -> tuple[int, s
     wanted = micros // 1000
     snapshot = table.snapshot
     versions = [n for n in commit_versions(snapshot.root) if n <= snapshot.version]
-    times = commit_times(snapshot.root, versions, snapshot.properties)
+    times = moments_sought(snapshot.root, versions, snapshot.properties)
     shown = stamp_text(wanted * 1000)
     shown = shown if "." in shown else f"{shown}.0"
     for wrong, condition, side, bound in (

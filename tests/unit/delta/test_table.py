@@ -16,6 +16,7 @@ from gateway import sqltypes as t
 from gateway.delta import history, log_paths, plan_message
 from gateway.delta.commit import checkpoint
 from gateway.delta.files import open_files
+from gateway.delta.history import versions as versions_of
 from gateway.delta.log import commit_path
 from gateway.delta.scan import NATIVE, plan_scan
 from gateway.delta.table import open_snapshot
@@ -77,6 +78,49 @@ def test_in_commit_timestamps_win_over_file_times(versions: str) -> None:
     assert open_snapshot(versions, timestamp_us=5_000_002_000).version == 2
     with pytest.raises(UserError):
         open_snapshot(versions, timestamp_us=1_002_000_000)
+
+
+def _with_times_from(root: str, enabled: int, times: dict[int, int]) -> None:
+    """In-commit timestamps of the versions from `enabled` on."""
+    features = {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["inCommitTimestamp"]}
+    since = {"Version": str(enabled), "Timestamp": str(times[enabled])}
+    properties = {f"delta.inCommitTimestampEnablement{key}": value for key, value in since.items()}
+    (metadata,) = [
+        action["metaData"]
+        for action in map(json.loads, Path(commit_path(root, 0)).read_text().splitlines())
+        if "metaData" in action
+    ]
+    metadata["configuration"] = {"delta.enableInCommitTimestamps": "true", **properties}
+    for version, moment in times.items():
+        path = Path(commit_path(root, version))
+        info = {"commitInfo": {"inCommitTimestamp": moment, "timestamp": moment}}
+        others = [json.loads(line) for line in path.read_text().splitlines()]
+        actions = [info, *(a for a in others if "commitInfo" not in a)]
+        actions += [{"protocol": features}, {"metaData": metadata}] if version == enabled else []
+        path.write_text("".join(json.dumps(action) + "\n" for action in actions))
+
+
+def test_files_younger_than_the_first_in_commit_timestamp_hide_no_version(versions: str) -> None:
+    """As of a copied log; Delta seeks among the versions that have such a timestamp, from it on."""
+    _with_times_from(versions, 2, {2: 900_000, 3: 950_000})
+    for version, seconds in enumerate((100, 1001)):
+        os.utime(commit_path(versions, version), (seconds, seconds))
+
+    def at(moment_ms: int) -> int:
+        return open_snapshot(versions, timestamp_us=moment_ms * 1000).version
+
+    assert [at(moment) for moment in (100_000, 899_999, 900_000, 949_999, 950_000)] == [0, 0, 2, 2, 3]
+    os.utime(commit_path(versions, 0), (1000, 1000))
+    assert [at(moment) for moment in (900_000, 949_999, 950_000)] == [2, 2, 3]
+    with pytest.raises(UserError) as caught:
+        at(899_999)
+    assert caught.value.condition == "DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION"
+    assert [found.time_ms for found in versions_of(open_snapshot(versions), None)] == [
+        950_000,
+        900_000,
+        1_001_000,
+        1_000_000,
+    ]
 
 
 @pytest.mark.parametrize("version", [-1, 4, 10**12])
