@@ -25,6 +25,7 @@ import pyarrow.parquet as pq
 from gateway import sqltypes as t
 from gateway.delta.containment import Within
 from gateway.delta.footers import opened_parquet
+from gateway.delta.moments import calendar_of
 from gateway.delta.schema import Column, holds_char
 from gateway.errors import GatewayError, ResourceError, ServerError, UnsupportedError
 from gateway.variants import wrapped
@@ -162,6 +163,7 @@ def _read_file(
 ) -> Iterator[pa.RecordBatch]:
     places.look_up(parquet.schema_arrow, set(file.constants))
     found, order = places.found, places.order
+    calendar = calendar_of(parquet)
     if file.live is not None and len(file.live) > parquet.metadata.num_rows:
         raise ServerError("FAILED_READ_FILE", f"The deletion vector of {file.path} is longer than the file.")
     for start, count, batch in _batches(parquet, places.indices, file.live):
@@ -183,6 +185,8 @@ def _read_file(
                     values.validate(full=True)  # the engine trusts texts to be UTF-8, pyarrow's reader does not look
                 if live is not None:
                     values = values.filter(pa.array(live))
+                if calendar is not None:
+                    values = calendar.mended(values, column.name)
                 array = convert(values, column, field.type)
             arrays.append(array)
         # from_struct_array keeps the row count of a batch without columns.
@@ -370,7 +374,8 @@ def _cast(values: pa.Array, column: Column, target: pa.DataType) -> pa.Array:
             f"A file holds the column {column.name} as {source}, the table as {column.type.sql}.",
         )
     if pa.types.is_timestamp(source) and source.unit == "ns":
-        return pc.cast(values, target, safe=False)  # Spark, too, cuts nanoseconds off
+        # Spark, too, cuts nanoseconds off, and downwards.
+        return pc.cast(pc.floor_temporal(values, unit="microsecond"), target)
     return padded(pc.cast(values, target), column.type)
 
 

@@ -14,6 +14,7 @@ from gateway import sqltypes as t
 from gateway.delta.containment import Within
 from gateway.delta.dataset import is_read_alike
 from gateway.delta.footers import one_valued, opened_parquet
+from gateway.delta.moments import suspects
 from gateway.delta.schema import Column, holds_char
 from gateway.delta.table import Snapshot
 from gateway.errors import ServerError
@@ -63,6 +64,8 @@ def file_problem(
                 return f"the column {column.name} may hold NaN beside its only value in a file"
             if column.physical in names.get(MISORDERED, ()):
                 return f"the column {column.name} has old statistics in a file"
+            if column.physical in names.get(MOMENTS, ()):
+                return f"the column {column.name} may have dates of the old calendar, or nanoseconds, in a file"
             if column.physical.casefold() in names.get(TWICE, ()):
                 return f"the column {column.name} is in a file in several spellings"
             problem = _name_problem(column, names)
@@ -94,7 +97,7 @@ def _names_in(path: str, within: Within) -> NameTree:
             counts = Counter(name.casefold() for name in file.schema_arrow.names)
             twice = {name for name, count in counts.items() if count > 1}
             facts = {ONE_VALUE: one_valued(file.metadata), TWICE: twice, ROWS: file.metadata.num_rows}
-            facts |= {IN_ORDER: file.facts.in_order, MISORDERED: file.facts.misordered}
+            facts |= {IN_ORDER: file.facts.in_order, MISORDERED: file.facts.misordered, MOMENTS: suspects(file)}
             return {**_tree(file.schema_arrow), **facts}
     except (pa.ArrowException, OSError) as error:
         raise unreadable_file(path, error) from error
@@ -108,6 +111,8 @@ TWICE = "\0twice"
 ROWS = "\0rows"
 #: Where those that have statistics in another order than their values stand.
 MISORDERED = "\0misordered"
+#: Where those with dates and times of the old calendar, or of nanoseconds, stand.
+MOMENTS = "\0moments"
 #: Where it stands whether its row groups are in order.
 IN_ORDER = "\0in order"
 
