@@ -157,6 +157,8 @@ def _name_problem(column: Column, names: Any) -> str | None:
         return f"the column {column.name} is {held} in a file"
     if isinstance(column.type, t.MapType) and is_nested and not _is_same(held, _type_tree(column.physical_arrow())):
         return f"the map {column.name} holds other types in a file"  # the engine casts none, not even to further fields
+    if isinstance(column.type, t.StructType) and is_nested and not any(c.physical in held for c in column.children):
+        return f"the struct {column.name} has other fields in a file"
     for child in column.children if is_nested else ():
         problem = _name_problem(child, held)
         if problem:

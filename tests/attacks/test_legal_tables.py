@@ -126,6 +126,21 @@ def test_maps_whose_structs_have_further_fields(
         answer(client, "DROP TABLE IF EXISTS further")
 
 
+@pytest.mark.parametrize("rows", SIZES.values(), ids=SIZES)
+def test_structs_of_which_a_file_has_no_field(make: Make, client: Client, rows: int) -> None:
+    """A struct is there or not by its own, as for Spark."""
+    held = pa.struct([("other", pa.int32())])
+    values = [{"other": 1}, None, {"other": None}] * rows
+    nested = {"type": "struct", "fields": [field("x", "integer"), field("y", "string")]}
+    listed = {"type": "array", "elementType": nested, "containsNull": True}
+    table = {"s": pa.array(values, held), "a": pa.array([[v] for v in values], pa.list_(held))}
+    make([field("s", nested), field("a", listed)], pa.table(table))
+    found = answer(
+        client, "SELECT count(s) AS s, count(s.x) AS x, count(a) AS a, count(a[0]) AS e, count(a[0].y) AS y FROM legal"
+    )
+    assert found == [{"s": 2 * rows, "x": 0, "a": 3 * rows, "e": 2 * rows, "y": 0}]
+
+
 def as_of_old(least: bytes, greatest: bytes) -> Callable[[Path], None]:
     """Has a file tell bounds of its first column as the first version of Parquet did, in which all bytes have a sign."""
 
