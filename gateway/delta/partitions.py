@@ -125,9 +125,8 @@ def typed_values(
         if column.type == t.VARIANT:
             raise ServerError("DELTA_LOG_CORRUPT", f"The table is partitioned by the column {name} VARIANT.")
         arrow = column.type.arrow()
-        index = -1
-        if values is not None:
-            index = max(values.type.get_field_index(name), values.type.get_field_index(column.physical))
+        # By their names in the table: that in files may be another column's name, once columns were renamed.
+        index = -1 if values is None else values.type.get_field_index(name)
         if values is None or index < 0:
             if count:
                 raise ServerError("DELTA_LOG_CORRUPT", f"The log holds no values of the partition column {name}.")

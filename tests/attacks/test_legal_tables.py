@@ -187,6 +187,34 @@ def test_bounds_of_old_files_hide_no_rows(
         assert answer(client, f"SELECT count(*) AS n FROM {relation} WHERE {sought}") == [{"n": rows}]
 
 
+def test_columns_that_have_each_others_names_in_files(client: Client) -> None:
+    """As two are once they have changed names, of a table that was made without a mapping."""
+    try:
+        answer(client, "CREATE TABLE legal (a INT, b INT, p STRING, q STRING) PARTITIONED BY (p, q)")
+        answer(client, "INSERT INTO legal VALUES (1, 2, 'P', 'Q'), (3, 4, 'PP', 'QQ')")
+        mapping = "'delta.columnMapping.mode' = 'name', 'delta.minReaderVersion' = '2', 'delta.minWriterVersion' = '5'"
+        answer(client, f"ALTER TABLE legal SET TBLPROPERTIES ({mapping})")
+        for one, other in (("a", "b"), ("p", "q")):
+            for old, new in ((one, "free"), (other, one), ("free", other)):
+                answer(client, f"ALTER TABLE legal RENAME COLUMN {old} TO {new}")
+        assert answer(client, "SELECT * FROM legal ORDER BY a") == [
+            {"b": 1, "a": 2, "q": "P", "p": "Q"},
+            {"b": 3, "a": 4, "q": "PP", "p": "QQ"},
+        ]
+        assert answer(client, "SELECT a FROM legal WHERE q = 'P'") == [{"a": 2}]
+        answer(client, "UPDATE legal SET a = a + 10 WHERE p = 'Q'")
+        answer(client, "DELETE FROM legal WHERE q = 'PP'")
+        answer(client, "INSERT INTO legal (a, b, p, q) VALUES (5, 6, 'new p', 'new q')")
+        assert answer(client, "SELECT a, b, p, q FROM legal ORDER BY a") == [
+            {"a": 5, "b": 6, "p": "new p", "q": "new q"},
+            {"a": 12, "b": 1, "p": "Q", "q": "P"},
+        ]
+        parts = sorted(answer(client, "SHOW PARTITIONS legal"), key=lambda row: str(row["p"]))
+        assert parts == [{"p": "Q", "q": "P"}, {"p": "new p", "q": "new q"}]
+    finally:
+        answer(client, "DROP TABLE IF EXISTS legal")
+
+
 @pytest.mark.parametrize(
     ("old", "value", "new"), [("DECIMAL(5, 2)", "1.5", "DECIMAL(8, 4)"), ("INT", "1", "DECIMAL(12, 2)")],
     ids=["decimals", "whole numbers"],
