@@ -20,6 +20,7 @@ from gateway.delta.table import Snapshot
 from gateway.errors import ServerError
 
 _FEW_FILES, _FOOTER_READERS = 8, 4
+_DEEPEST = 16  # types in each other that a plan's message has room for; half of what was measured
 # Which file stood under a name when it was looked at.
 Seen = dict[str, tuple[int, int]]
 
@@ -36,7 +37,14 @@ def column_problem(snapshot: Snapshot, stored: Sequence[Column]) -> str | None:
         return "CHAR in nested fields"
     if any(c.renamed for column in stored for c in column.children):
         return "renamed nested fields"
+    if any(_depth(c.physical_arrow()) > _DEEPEST for c in stored):
+        return "deeply nested types"
     return None
+
+
+def _depth(arrow: pa.DataType) -> int:
+    """How many types lie in each other; a map is a list of structs."""
+    return 1 + max((_depth(arrow.field(i).type) for i in range(arrow.num_fields)), default=0)
 
 
 def _holds_void(data_type: t.DataType) -> bool:

@@ -141,6 +141,29 @@ def test_structs_of_which_a_file_has_no_field(make: Make, client: Client, rows: 
     assert found == [{"s": 2 * rows, "x": 0, "a": 3 * rows, "e": 2 * rows, "y": 0}]
 
 
+@pytest.mark.parametrize("kind", ["array", "map", "struct"])
+def test_types_that_lie_deep_in_each_other(make: Make, client: Client, kind: str) -> None:
+    """The engine's own scan has no room for them."""
+    of: Any = "integer"
+    value: Any = 1
+    arrow: pa.DataType = pa.int32()
+    for _ in range(30):
+        if kind == "array":
+            of, value, arrow = {"type": "array", "elementType": of, "containsNull": True}, [value], pa.list_(arrow)
+        elif kind == "map":
+            of = {"type": "map", "keyType": "string", "valueType": of, "valueContainsNull": True}
+            value, arrow = [("k", value)], pa.map_(pa.string(), arrow)
+        else:
+            of, value, arrow = {"type": "struct", "fields": [field("f", of)]}, {"f": value}, pa.struct([("f", arrow)])
+    make([field("i"), field("c", of)], pa.table({"i": [1, 2], "c": pa.array([value, None], arrow)}))
+    assert answer(client, "SELECT i, c IS NULL AS v FROM legal ORDER BY i") == [
+        {"i": 1, "v": False},
+        {"i": 2, "v": True},
+    ]
+    answer(client, "UPDATE legal SET i = 3 WHERE c IS NULL")
+    assert answer(client, "SELECT i FROM legal WHERE c IS NULL") == [{"i": 3}]
+
+
 def as_of_old(least: bytes, greatest: bytes) -> Callable[[Path], None]:
     """Has a file tell bounds of its first column as the first version of Parquet did, in which all bytes have a sign."""
 
