@@ -138,10 +138,34 @@ def _lower_field(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
     name = t.fields[call.data[0]].name
     if sum(f.name == name for f in t.fields) > 1:
         raise refused(call, f"The field `{name}` of a struct that has it twice")
-    value = bound.fn("[]", call.type, base, Lit(STRING, False, name), nullable=call.nullable)
+    guard, inner = _guarded_field(base)
+    value = bound.fn("[]", call.type, inner, Lit(STRING, False, name), nullable=call.nullable)
     if not base.nullable:
         return value
-    return bound.case(call.type, (bound.not_(bound.is_null(base)), value))
+    there = bound.not_(bound.is_null(inner))
+    return bound.case(
+        call.type, (there if guard is None else bound.op("AND", BOOLEAN, guard, there, nullable=False), value)
+    )
+
+
+def _guarded_field(base: Expr) -> tuple[Expr | None, Expr]:
+    """What holds where a struct may be looked at, and the struct: each level of fields would double what lies below it.
+
+    Only of what `_lower_field` has made: the value was looked into in its condition.
+    """
+    if not isinstance(base, bound.Case) or len(base.whens) != 1 or base.otherwise is not None:
+        return None, base
+    ((guard, value),) = base.whens
+    last = guard.args[1] if isinstance(guard, bound.Op) and guard.symbol == "AND" else guard
+    looked = last.args[0] if isinstance(last, bound.Op) and last.symbol == "NOT" else None
+    if (
+        isinstance(value, bound.Fn)
+        and value.name == "[]"
+        and isinstance(looked, bound.Op)
+        and looked.symbol == "IS NULL"
+    ):
+        return (guard, value) if looked.args[0] is value.args[0] else (None, base)
+    return None, base
 
 
 def _lower_get(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
