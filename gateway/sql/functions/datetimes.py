@@ -8,7 +8,7 @@ from collections.abc import Callable
 from gateway import instants
 from gateway.errors import UnsupportedError, UserError
 from gateway.sql.functions.intervals import folded_add
-from gateway.sql.functions.lowerings import both, either, equals, raises
+from gateway.sql.functions.lowerings import both, raises
 from gateway.sql.typed import nodes as bound
 from gateway.sql.typed.catalogue import Context, Function, Lower, Site, coerce_args, make, nullable_of, param
 from gateway.sql.typed.coerce import can_cast, coerced, plain
@@ -365,9 +365,7 @@ def _cut(call: Call, unit: Expr, cut: Expr, units: tuple[str, ...]) -> Expr:
     if not raises(cut):
         return cut
     upper = bound.fn("upper", STRING, unit)
-    known_unit = equals(upper, _text(units[0]))
-    for other in units[1:]:
-        known_unit = either(known_unit, equals(upper, _text(other)))
+    known_unit = bound.op("IN", BOOLEAN, upper, *map(_text, units))
     return bound.case(call.type, (known_unit, cut))
 
 
