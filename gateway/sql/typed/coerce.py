@@ -229,7 +229,7 @@ def shared_type(a: DataType, b: DataType, wider: bool = False) -> DataType | Non
     """Spark's tightest common type (`wider`: a decimal may grow): no string becomes a number, an integer may become FLOAT."""
     if a == b or VOID in (a, b):
         return b if a == VOID else a
-    if mixes_strings(a, b):
+    if _is_apart(a, b):
         return None
     if is_numeric(a) and is_numeric(b):
         common, decimals = least_common_type(a, b), [t for t in (a, b) if isinstance(t, DecimalType)]
@@ -246,6 +246,8 @@ def written_type(a: DataType, b: DataType) -> DataType | None:
         return b if a == VOID else a
     if STRING in (a, b):
         return None
+    if isinstance(a, IntervalType) and isinstance(b, IntervalType):
+        return _widen_interval(a, b)
     return _nested(a, b, written_type) if is_nested(a) or is_nested(b) else shared_type(a, b, wider=True)
 
 
@@ -257,11 +259,13 @@ def written_of(types: Iterable[DataType]) -> DataType | None:
     return result
 
 
-def mixes_strings(a: DataType, b: DataType) -> bool:
-    """Whether one of two types is STRING, or has it inside, where the other one is something else than VOID."""
+def _is_apart(a: DataType, b: DataType) -> bool:
+    """Whether two types, or what is inside of them, are STRING and something else than VOID, or intervals of other units."""
     if STRING in (a, b):
         return a != b and VOID not in (a, b)
-    return any(map(mixes_strings, a.children(), b.children()))
+    if isinstance(a, IntervalType) and isinstance(b, IntervalType):
+        return a != b
+    return any(map(_is_apart, a.children(), b.children()))
 
 
 def comparable_type(a: DataType, b: DataType) -> DataType | None:
@@ -410,11 +414,7 @@ def can_store(source: DataType, target: DataType) -> bool:
         return True
     if is_numeric(source) and is_numeric(target):
         return True
-    if is_datetime(source) and is_datetime(target):
-        return True
-    if isinstance(source, IntervalType) and isinstance(target, IntervalType):
-        return source.is_year_month == target.is_year_month
-    return False
+    return is_datetime(source) and is_datetime(target)
 
 
 #: Classes of types that a function parameter may accept; a parameter is a sequence of DataTypes and class names.
@@ -502,7 +502,7 @@ def _implicit_nested(source: DataType, spec: DataType) -> DataType | None:
     if isinstance(source, MapType) and isinstance(spec, MapType):
         key, value = implicit_type(source.key, [spec.key]), implicit_type(source.value, [spec.value])
         return map_of(key, value, source.value_contains_null) if key and value else None
-    return None
+    return spec if isinstance(source, StructType) and can_store(source, spec) else None
 
 
 def cast_nullable(source: DataType, target: DataType, nullable: bool, is_try: bool = False) -> bool:
