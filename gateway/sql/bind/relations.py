@@ -480,9 +480,9 @@ class Relations:
                     )
                 sides.append(found)
             conditions.append(compared(self.expressions, "=", sides[0], sides[1], span))
-            for found in sides:
+            for found, scope in zip(sides, (left, right), strict=True):
                 if isinstance(found, Col):
-                    hidden.add(found.id)
+                    hidden |= scope.same(found, span)
             merged[name.lower()] = self._merged(sides[0], sides[1], word)
         condition = conditions[0] if conditions else None
         for extra in conditions[1:]:

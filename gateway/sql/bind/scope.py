@@ -128,6 +128,17 @@ class Scope:
         columns = (c for source in self.sources for c in source.named(name))
         return next((c for c in columns if c.id not in self.hidden), None)
 
+    def same(self, column: Col, span: Span | None) -> set[int]:
+        """The ids of a column, and of those that are this one once more."""
+        source = next((s for s in self.sources if any(c.id == column.id for c in s.columns)), None)
+        if source is None or not source.repeated:
+            return {column.id}
+        named = [c.id for c in source.columns if c.name.lower() == column.name.lower()]
+        repeated = {i for i in named if i in source.repeated}
+        if repeated and len(named) - len(repeated) > 1:
+            raise unsupported("a join that uses a name of several columns, some of them there twice", span)
+        return repeated | {column.id}
+
     def shared(self, right: Scope) -> list[str]:
         """The names that NATURAL joins by; one that both sides have twice is there twice."""
         present = Counter(name.lower() for name in right._shown_names())
@@ -175,7 +186,7 @@ class Scope:
         return Scope(sources, self.parent, merged, set(self.hidden))
 
     def joined_by(self, names: Sequence[str], hidden: Set[int]) -> Scope:
-        """The scope behind JOIN … USING `names`: ``t.*`` has first what joins before have hidden, then what this one hides."""
+        """The scope behind JOIN … USING `names`: ``t.*`` has first what joins before hide, then what this one hides, once."""
         order = {name.lower(): place for place, name in enumerate(names)}
         merged = {e.id for e in self.merged.values() if isinstance(e, Col)}
 
@@ -184,7 +195,11 @@ class Scope:
                 return order[column.name.lower()]
             return -1 if column.id in self.hidden and column.id not in merged else len(order)
 
-        sources = [Source(s.qualifier, tuple(sorted(s.columns, key=place)), s.repeated, s.shown) for s in self.sources]
+        def kept(source: Source) -> tuple[Col, ...]:
+            once = [c for c in source.columns if c.id not in hidden or c.id not in source.repeated]
+            return tuple(sorted(once, key=place))
+
+        sources = [Source(s.qualifier, kept(s), s.repeated, s.shown) for s in self.sources]
         return replace(self, sources=sources, hidden=self.hidden | hidden)
 
     def resolve(self, parts: Sequence[str], span: Span | None, *, enclosed: bool = False) -> Expr | None:
