@@ -376,15 +376,15 @@ class Lowering:
         last = max((k for k in range(1, len(order)) if order[k] in raising), default=0)
         guards: dict[int, Expr] = {}
         for i, place in enumerate(order[:last]):
+            if _is_null(args[place]) and any(k in raising for k in order[:i]):  # the engine drops those
+                return self._null(call, args)
             # What fails does so also where only an operand behind it is NULL.
             first = place in raising and any(args[k].nullable for k in order[i + 1 : last])
             known = self._known(call.args[place], args[place], computed=first)
             if known is None:
                 return result
             guards |= {id(g.args[0]) if isinstance(g, Op) else id(g): g for g in known}
-        if not guards:
-            return result
-        return lazy_case(call.type, (self.connective("and", list(guards.values())), result))
+        return lazy_case(call.type, (self.connective("and", list(guards.values())), result)) if guards else result
 
     def _beside(self, columns: Iterable[Expr], arg: Expr) -> Expr:
         """An operand, computed only where none of the columns before it is NULL."""
