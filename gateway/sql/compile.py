@@ -114,9 +114,10 @@ def compile_query(query: BoundQuery, context: Context, answers: bool = False) ->
     if query.ids is not None:
         rel = decorrelated(rel, query.ids, CATALOGUE) if query.ids.laterals else rel
         rel = rewritten(rel, query.ids, CATALOGUE)
-    rel = with_input_order(with_hidden_groups(with_unmatched_keys(with_one_zero(rel))), query.ids, CATALOGUE)
-    needed = needed_columns(rel)
     has_subqueries = query.ids is not None
+    rel = with_hidden_groups(with_unmatched_keys(with_one_zero(rel)), has_subqueries)
+    rel = with_input_order(rel, query.ids, CATALOGUE)
+    needed = needed_columns(rel)
     lowering = Lowering(CATALOGUE, context, Bounds(rel, needed, has_subqueries), local, rel)
     generator = Generator(lowering, needed)
     generated = generator.statement(rel)

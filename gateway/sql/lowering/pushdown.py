@@ -6,12 +6,13 @@ They are hints for choosing files (`delta.predicates`); the engine evaluates eve
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 import pyarrow as pa
 
 from gateway.delta.predicates import Comparison, NullTest, OneOf, Predicate, StartsWith
 from gateway.sql.functions.fold import fold
+from gateway.sql.lowering.row_keys import HIDDEN
 from gateway.sql.typed import nodes as b
 from gateway.sql.typed.catalogue import Context
 from gateway.sql.typed.nodes import Call, Cast, Col, Expr, Lit, Rel
@@ -24,22 +25,17 @@ _RANGES = {"TINYINT": 7, "SMALLINT": 15, "INT": 31, "BIGINT": 63}
 Conjunct = tuple[Expr, frozenset[int]]  # with the ids of its columns
 
 
-class Hints:
-    """Predicates per scan of one bound query; whether it compares floats, and whether it joins by them."""
+class Asked:
+    """A walk from the top down of one bound query: at each relation, conjuncts that hold for its rows which anybody needs."""
 
-    def __init__(self, rel: Rel, context: Context, has_subqueries: bool) -> None:
-        self.context = context
+    def __init__(self, rel: Rel, has_subqueries: bool) -> None:
         self.has_subqueries = has_subqueries
-        self.found: dict[int, list[Predicate]] = {}
-        self.conditions: dict[int, int] = {}  # how many columns of a scan conditions on it alone speak of
-        self.compares_floats = False
-        self.joins_floats = False
         self._ctes: set[int] = set()
         self._walk(rel, [])
 
-    def of(self, scan: b.Scan) -> list[Predicate]:
-        """The predicates of one scan."""
-        return self.found.get(id(scan), [])
+    def met(self, rel: Rel, conjuncts: Sequence[Conjunct]) -> None:
+        """What is to be done at a relation, once for each place where it is read."""
+        raise NotImplementedError
 
     def _walk(self, rel: Rel, conjuncts: Sequence[Conjunct]) -> None:
         if self.has_subqueries:
@@ -47,11 +43,8 @@ class Hints:
                 for e in nodes(expr):
                     if isinstance(e, b.Subquery):
                         self._walk(e.plan, [])
-        self.compares_floats = self.compares_floats or _compares_floats(rel)
-        self.joins_floats = self.joins_floats or _joins_floats(rel)
-        if isinstance(rel, b.Scan):
-            self._scan(rel, conjuncts)
-        elif isinstance(rel, b.Join):
+        self.met(rel, conjuncts)
+        if isinstance(rel, b.Join):
             self._join(rel, conjuncts)
         elif isinstance(rel, b.SetOp):
             for side in rel.inputs:
@@ -81,6 +74,28 @@ class Hints:
         # What speaks of the other side, too, is left out where it meets a scan or a projection.
         self._walk(rel.left, left)
         self._walk(rel.right, right)
+
+
+class Hints(Asked):
+    """Predicates per scan of one bound query; whether it compares floats, and whether it joins by them."""
+
+    def __init__(self, rel: Rel, context: Context, has_subqueries: bool) -> None:
+        self.context = context
+        self.found: dict[int, list[Predicate]] = {}
+        self.conditions: dict[int, int] = {}  # how many columns of a scan conditions on it alone speak of
+        self.compares_floats = False
+        self.joins_floats = False
+        super().__init__(rel, has_subqueries)
+
+    def of(self, scan: b.Scan) -> list[Predicate]:
+        """The predicates of one scan."""
+        return self.found.get(id(scan), [])
+
+    def met(self, rel: Rel, conjuncts: Sequence[Conjunct]) -> None:
+        self.compares_floats = self.compares_floats or _compares_floats(rel)
+        self.joins_floats = self.joins_floats or _joins_floats(rel)
+        if isinstance(rel, b.Scan):
+            self._scan(rel, conjuncts)
 
     def _scan(self, scan: b.Scan, conjuncts: Sequence[Conjunct]) -> None:
         """What is said of a scan; of one that is read in several places, as by NOT IN, what is said in each."""
@@ -267,16 +282,25 @@ def _prefix(pattern: Any) -> str:
 
 
 def _conjuncts(condition: Expr) -> list[Conjunct]:
-    found = conjuncts_of(condition)
+    found = [c for whole in conjuncts_of(condition) for c in (whole.args if _is_range(whole) else (whole,))]
     return [(c, frozenset([e.id for e in nodes(c) if isinstance(e, Col)])) for c in found]
 
 
+def _is_range(e: Expr) -> TypeGuard[Call]:
+    """Whether it is BETWEEN, whose operands are two comparisons."""
+    return isinstance(e, Call) and e.fn == "between"
+
+
 def _mapped(conjuncts: Sequence[Conjunct], columns: Sequence[Col], exprs: Sequence[Expr]) -> list[Conjunct]:
-    """Conjuncts over output `columns` as conjuncts over what they are, where that is a plain column."""
+    """Conjuncts over output `columns` as conjuncts over what they are, where that is a plain column, maybe a hidden one."""
     if not conjuncts:
         return []
-    below = {c.id: e for c, e in zip(columns, exprs, strict=False) if isinstance(e, Col)}
+    below = {c.id: e for c, e in zip(columns, map(_shown, exprs), strict=False) if isinstance(e, Col)}
     return [(_replaced(c, below), frozenset([below[i].id for i in ids])) for c, ids in conjuncts if ids <= below.keys()]
+
+
+def _shown(expr: Expr) -> Expr:
+    return expr.args[0] if isinstance(expr, Call) and expr.fn == HIDDEN else expr
 
 
 def _replaced(expr: Expr, below: dict[int, Col]) -> Expr:

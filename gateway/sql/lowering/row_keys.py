@@ -9,6 +9,9 @@ from gateway.sql.typed import nodes as b
 from gateway.sql.typed.nodes import Agg, Expr, Project, Rel, SortKey, Window
 from gateway.sql.typed.walk import all_relations
 
+#: The call that is its operand, of which the engine does not know it.
+HIDDEN = "_unmatched"
+
 Key = Callable[[Expr], Expr]
 
 

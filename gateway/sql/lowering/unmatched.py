@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 
-from gateway.sql.lowering.row_keys import Key, ordered_by, rekeyed
+from gateway.sql.lowering.row_keys import HIDDEN, Key, ordered_by, rekeyed
 from gateway.sql.typed import nodes as b
 from gateway.sql.typed.nodes import Agg, Call, Col, Expr, Rel
 from gateway.sql.typed.walk import all_relations, nodes
@@ -90,7 +90,7 @@ def _read(e: Expr) -> set[int]:
 
 
 def _key(hidden: set[int], e: Expr) -> Expr:
-    return Call(e.type, True, "_unmatched", (e,)) if e.type != VOID and _made_of_some(e, hidden) else e
+    return Call(e.type, True, HIDDEN, (e,)) if e.type != VOID and _made_of_some(e, hidden) else e
 
 
 def _aggregate(agg: Agg, key: Key) -> Agg:

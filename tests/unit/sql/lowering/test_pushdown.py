@@ -67,3 +67,32 @@ def test_what_all_places_say_chooses_files(session: Session) -> None:
     common = "SELECT f NOT IN (SELECT f FROM inside i WHERE i.p = k AND i.p > 2) FROM outside"
     assert files_read(session, common) == {2}
     assert files_read(session, "SELECT * FROM inside WHERE f IS NULL") == {1}
+
+
+def test_ranges_choose_files(session: Session) -> None:
+    assert files_read(session, "SELECT * FROM inside WHERE p BETWEEN 2 AND 3") == {2}
+    assert files_read(session, "SELECT * FROM inside WHERE p NOT BETWEEN 2 AND 3") == {4}
+
+
+_SPREAD = "SELECT p, explode(fs) AS f FROM (SELECT p, collect_list(f) AS fs FROM inside GROUP BY p)"
+_OF_GROUPS = (
+    f"SELECT DISTINCT p, f FROM ({_SPREAD}) WHERE p = 3",
+    f"SELECT p, count(*) FROM (SELECT * FROM ({_SPREAD}) WHERE p BETWEEN 3 AND 4) GROUP BY p, f",
+    "SELECT DISTINCT p, x FROM (SELECT DISTINCT p, f FROM inside) LATERAL VIEW explode(array(1, 2)) AS x WHERE p IN (3)",
+    "SELECT DISTINCT p FROM (SELECT g.p, count(*) FROM (SELECT p, f, count(*) AS n FROM inside GROUP BY p, f) AS g "
+    "JOIN range(3) ON true GROUP BY g.p, g.n) WHERE p = 3",
+)
+
+
+@pytest.mark.parametrize("sql", _OF_GROUPS)
+def test_conditions_on_keys_of_groups_that_are_repeated_reach_the_scan(session: Session, sql: str) -> None:
+    assert files_read(session, sql) == {1}
+    (plan,) = session.execute(f"EXPLAIN {sql}").rows()[0]
+    assert any(word in plan for word in ("predicate=p@0 = 3", "predicate=p@0 >= 3"))
+
+
+def test_groups_that_are_read_twice_keep_what_either_asks_for(session: Session) -> None:
+    one, other = (f"SELECT DISTINCT p FROM g WHERE p {condition}" for condition in ("= 3", "< 3"))
+    assert session.execute(f"WITH g AS ({_SPREAD}) {one} UNION ALL {other} ORDER BY p").rows() == [[1], [3]]
+    asked = "SELECT k, k IN (SELECT DISTINCT p FROM ({}) WHERE p > 1 AND p = k) FROM outside WHERE f = 1 ORDER BY k"
+    assert session.execute(asked.format(_SPREAD)).rows() == [[1, False], [2, False], [3, True], [4, False]]
