@@ -149,17 +149,18 @@ class _Found:
         # What the queries in an expression hold, by the ids of their plans: it is walked twice, and so on inside of them.
         self._walked: dict[int, list[Expr]] = {}
         self._effort = Effort()
+        self._empty: dict[int, bool] = {}  # which relations Spark knows to have no rows, by their ids
         self._known: dict[int, bool] = {}  # which expressions are constant, by their ids: they outlive this walk
 
     def enter(self, rel: Rel) -> None:
         """The whole statement; once more where a column may not be needed in one place, which spares it in all others."""
         self._root = rel
-        self._passing = Passing(rel, self._is_constant, is_local)
+        self._passing = Passing(rel, self._is_constant, is_local, self._is_without_rows)
         self._cells(rel)
         self.relation(rel)
         if self._unsure and self.constants:
             self.constants, self.used = [], set(self._read)
-            self._passing = Passing(rel, self._is_constant, is_local, frozenset(self._unsure))
+            self._passing = Passing(rel, self._is_constant, is_local, self._is_without_rows, frozenset(self._unsure))
             self._cells(rel)
             self.relation(rel)
 
@@ -213,7 +214,7 @@ class _Found:
     def _sunk(self, rel: Rel) -> None:
         """What a relation asks of written rows or of constants, once it is moved there."""
         if isinstance(rel, b.Project):
-            for exprs in of_sides(rel.input, self._evaluated(rel), self._effort):
+            for exprs in of_sides(rel.input, self._evaluated(rel), self._effort, self._is_without_rows):
                 for e in exprs:
                     self._expression(simplified(e, self._context))
         if not isinstance(rel, b.Filter):
@@ -232,7 +233,12 @@ class _Found:
         return any(truth(t, self._context) in (False, None) for t in terms)
 
     def _is_end(self, rel: Rel) -> bool:
-        return is_local(rel) or (is_emptied(rel, self._context) and not is_one_group(rel))
+        return is_local(rel) or self._is_without_rows(rel)
+
+    def _is_without_rows(self, rel: Rel) -> bool:
+        if id(rel) not in self._empty:
+            self._empty[id(rel)] = is_emptied(rel, self._context) and not is_one_group(rel)
+        return self._empty[id(rel)]
 
     def _is_movable(self, expr: Expr) -> bool:
         return is_steady(expr, self._catalogue) and not any(isinstance(n, Col) and n.outer for n in nodes(expr))

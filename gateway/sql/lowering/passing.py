@@ -18,6 +18,7 @@ class Passing:
         rel: the statement.
         is_constant: whether an expression has no columns and one value.
         is_local: whether Spark computes a relation while it plans, so that its columns are no constants any more.
+        is_emptied: whether Spark knows by then that a side of a union has no rows.
         unsure: columns that stay as they are.
     """
 
@@ -26,11 +27,13 @@ class Passing:
         rel: Rel,
         is_constant: Callable[[Expr], bool],
         is_local: Callable[[Rel], bool],
+        is_emptied: Callable[[Rel], bool],
         unsure: Set[int] = frozenset(),
     ) -> None:
         self._made: dict[int, Sequence[Expr]] = {}  # one expression for each side of a union
         self._known: dict[int, Sequence[Expr]] = {}
         self._is_constant = is_constant
+        self._is_emptied = is_emptied
         for below in all_relations(rel):
             if not is_local(below):
                 self._learn(below)
@@ -57,7 +60,8 @@ class Passing:
         elif isinstance(rel, b.CteRef):
             self._pass(rel.columns, [(c,) for c in rel.cte.plan.columns])
         elif isinstance(rel, b.SetOp) and rel.all is (rel.kind == "union"):  # of the others it makes aggregates
-            sides = rel.inputs if rel.kind == "union" else rel.inputs[:1]
+            united = (side for side in rel.inputs if not self._is_emptied(side))
+            sides = united if rel.kind == "union" else rel.inputs[:1]
             self._pass(rel.columns, list(zip(*(side.columns for side in sides), strict=True)))
 
     def _pass(self, columns: Sequence[Col], made: Sequence[Sequence[Expr]]) -> None:

@@ -63,8 +63,11 @@ def is_plain(terms: Sequence[Expr]) -> bool:
     )
 
 
-def of_sides(rel: Rel, exprs: Sequence[Expr], effort: Effort) -> Iterator[list[Expr]]:
-    """Select items right over a UNION ALL of projections, over the columns of each side: Spark moves them there."""
+def of_sides(
+    rel: Rel, exprs: Sequence[Expr], effort: Effort, is_emptied: Callable[[Rel], bool]
+) -> Iterator[list[Expr]]:
+    """Select items right over a UNION ALL of projections, over the columns of each side: Spark moves them there, unless it
+    has left the side out, as one without rows."""
     between: list[b.Project | b.CteRef] = []
     while isinstance(rel, (b.Filter, b.Project, b.CteRef)):
         if not isinstance(rel, b.Filter):
@@ -78,6 +81,8 @@ def of_sides(rel: Rel, exprs: Sequence[Expr], effort: Effort) -> Iterator[list[E
             return
         moved = _over(moved, each.columns, each.exprs if isinstance(each, b.Project) else each.cte.plan.columns)
     for side in rel.inputs:
+        if is_emptied(side):
+            continue
         found = _over(moved, rel.columns, side.columns)
         while isinstance(side, b.Project):
             if not effort.spend(found):
