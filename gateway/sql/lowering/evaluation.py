@@ -15,12 +15,13 @@ from typing import Any
 from gateway.sql.functions.fold import fold
 from gateway.sql.typed.catalogue import Context
 from gateway.sql.typed.keys import key
-from gateway.sql.typed.nodes import Agg, Call, Case, Cast, Col, Expr, Lambda, LambdaVar, Lit, Udf
-from gateway.sql.typed.walk import children, has_columns, rebuilt
+from gateway.sql.typed.nodes import Agg, Call, Case, Cast, Col, Expr, Fn, Lambda, LambdaVar, Lit, Udf
+from gateway.sql.typed.walk import children, has_columns, nodes, rebuilt
 from gateway.sqltypes import BINARY, BOOLEAN, DOUBLE, INT, VOID, ArrayType, DecimalType, is_fractional, is_nested
 
 #: What looks at elements with a lambda, and the connective that it is.
 DECIDING = {"exists": "or", "forall": "and"}
+_REPEATED = 60  # nodes of operands of which one is written twice
 _WRITTEN = 16  # elements that are looked at one by one
 
 # fmt: off
@@ -287,6 +288,21 @@ def unread_constants(call: Call, item: Expr) -> list[Expr]:
         elif not isinstance(one, Case) and not (isinstance(one, Call) and one.fn in (*CONDITIONAL, "and", "or")):
             open_ += children(one)
     return found
+
+
+def has_known_null(lowered: Sequence[Expr], row_by_row: bool) -> bool:
+    """Whether the engine may know that one of some lowered operands is NULL, and so drop the others; `row_by_row` as of
+    `operands`: Spark then simplifies no conditional, which the engine does."""
+    if any(e.nullable and not has_columns(e) for e in lowered):
+        return True
+    parts = [(e, nodes(e)) for e in lowered] if row_by_row else []
+    if sum(len(inside) for _, inside in parts) > _REPEATED:
+        return False
+    return any(e.nullable and any(_chooses(p) for p in inside) for e, inside in parts)
+
+
+def _chooses(lowered: Expr) -> bool:
+    return isinstance(lowered, Case) or (isinstance(lowered, Fn) and lowered.name in ("coalesce", "nullif"))
 
 
 def is_written_null(expr: Expr) -> bool:

@@ -29,6 +29,7 @@ from gateway.sql.lowering.evaluation import (
     as_planned,
     certain,
     filtered_first,
+    has_known_null,
     is_key,
     is_nothing,
     is_null_by,
@@ -301,7 +302,7 @@ class Lowering:
         if (
             (self.row_by_row or not has_columns(call))
             and (is_strict(call) or is_null_by(call, 0))
-            and any(a.nullable and not has_columns(a) for a in args)
+            and has_known_null(args, self.row_by_row)
         ):
             # the engine knows a constant that is NULL, and drops what is beside it
             first = [a for a in args if self.raises(a)][:1]
