@@ -159,17 +159,14 @@ class Scope:
         return [c for source in self.sources for c in source.columns]
 
     def qualified(self, parts: Sequence[str]) -> list[Col] | None:
-        """Columns of the relation that ``a.b.*`` names; None if there is none."""
-        wanted = tuple(p.lower() for p in parts)
-        for source in self.sources:
-            if source.qualifier[-len(wanted) :] == wanted:
-                return list(source.columns)
-        return None
+        """Columns of the relations that ``a.b.*`` names, which may be several; None if there is none."""
+        named = self.of(parts).sources
+        return [c for source in named for c in source.columns] if named else None
 
     def of(self, parts: Sequence[str]) -> Scope:
-        """The relation that ``a.b.*`` names by itself: what EXCEPT behind it means."""
+        """The relations that ``a.b.*`` names by themselves: what EXCEPT behind it means."""
         wanted = tuple(p.lower() for p in parts)
-        return Scope([s for s in self.sources if s.qualifier[-len(wanted) :] == wanted][:1])
+        return Scope([s for s in self.sources if s.qualifier[-len(wanted) :] == wanted])
 
     def star_before(self, parts: Sequence[str]) -> list[Expr] | None:
         """Columns that ``a.b.*`` names of the relations before a LATERAL subquery; None if there is none."""
