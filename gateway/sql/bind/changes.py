@@ -174,7 +174,8 @@ class ChangeBinder:
             for c, old in zip(rows.columns[:-1], like.columns, strict=True)
         )
         present = rows.columns[-1]
-        repeated = {new.id for new, old in zip(columns, like.columns, strict=True) if old.id in (like.repeated or ())}
+        news = {old.id: new.id for new, old in zip(columns, like.columns, strict=True)}
+        repeated = {new: news[like.repeated[old]] for old, new in news.items() if like.repeated.get(old) in news}
         there = b.Call(BOOLEAN, False, "is not null", (b.Col(BOOLEAN, True, present.id, present.name),))
         return Held(rows, Source(like.qualifier, columns, repeated, like.shown), there)
 

@@ -130,6 +130,8 @@ def left_by_except(columns: list[Expr], star: Node, scope: Scope) -> list[Expr]:
         if key in gone:
             raise _overlapping(node)
         gone.add(key)
+        if isinstance(found, Col):
+            gone |= scope.same(found)
     return [c for c in columns if _star_key(c) not in gone]
 
 

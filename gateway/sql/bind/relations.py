@@ -482,7 +482,7 @@ class Relations:
             conditions.append(compared(self.expressions, "=", sides[0], sides[1], span))
             for found, scope in zip(sides, (left, right), strict=True):
                 if isinstance(found, Col):
-                    hidden |= scope.same(found, span)
+                    hidden |= scope.same(found)
             merged[name.lower()] = self._merged(sides[0], sides[1], word)
         condition = conditions[0] if conditions else None
         for extra in conditions[1:]:

@@ -206,6 +206,7 @@ class Binder(Relations):
             types.append(common)
         inputs = [self.retyped(r, types) for r in inputs]
         columns: list[Col] = []
+        places = {c.id: place for place, c in enumerate(first.columns)}
         for position, t in enumerate(types):
             sides = [r.columns[position].nullable for r in inputs]
             nullable = any(sides) if kind == "union" else sides[0] if kind == "except" else all(sides)
@@ -214,6 +215,9 @@ class Binder(Relations):
             columns.append(Col(shown, nullable, self.ids.take(), first.columns[position].name))
             if (qualifier := self.ids.qualifiers.get(first.columns[position].id)) is not None:
                 self.ids.qualifiers[columns[-1].id] = qualifier
+            before = self.ids.repeated.get(first.columns[position].id)
+            if before in places and shown == kept == columns[places[before]].type:
+                self.ids.repeated[columns[-1].id] = columns[places[before]].id
         return SetOp(tuple(columns), kind, every, tuple(inputs)), scope
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import lru_cache
@@ -64,12 +64,12 @@ class FileMetadata:
 class Source:
     """One relation in FROM: its qualifier (lower-cased name parts, the alias alone if there is one) and columns.
 
-    `repeated` holds columns that are an earlier one once more (``SELECT a, a``): their name means that one.
+    `repeated` has the earlier one that a column is once more (``SELECT a, a``), by their ids: the name means that one.
     """
 
     qualifier: tuple[str, ...]
     columns: tuple[Col, ...]
-    repeated: Container[int] = ()
+    repeated: Mapping[int, int] = field(default_factory=dict)
     shown: str | None = None  # its name as Spark shows it before a column's, None if that is not known
     metadata: FileMetadata | None = None  # where a statement asks for it
     _places: Mapping[str, Sequence[int]] | None = None
@@ -128,15 +128,9 @@ class Scope:
         columns = (c for source in self.sources for c in source.named(name))
         return next((c for c in columns if c.id not in self.hidden), None)
 
-    def same(self, column: Col, span: Span | None) -> set[int]:
+    def same(self, column: Col) -> set[int]:
         """The ids of a column, and of those that are this one once more."""
-        source = next((s for s in self.sources if any(c.id == column.id for c in s.columns)), None)
-        if source is None or not source.repeated:
-            return {column.id}
-        named = [c.id for c in source.columns if c.name.lower() == column.name.lower()]
-        repeated = {i for i in named if i in source.repeated}
-        if repeated and len(named) - len(repeated) > 1:
-            raise unsupported("a join that uses a name of several columns, some of them there twice", span)
+        repeated = {c.id for s in self.sources for c in s.columns if s.repeated.get(c.id) == column.id}
         return repeated | {column.id}
 
     def shared(self, right: Scope) -> list[str]:

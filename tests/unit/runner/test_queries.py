@@ -60,9 +60,6 @@ REFUSED: dict[str, str] = {
     "SELECT explode(array(5, 6)) AS x, row_number() OVER (ORDER BY 1) AS r HAVING x > 5": "a window function",
     "SELECT TIMESTAMP'10:00:00' > TIMESTAMP'T10:00'": "A time of day as a timestamp",
     "SELECT from_json('{\"a\":1}', 'a INT, a INT')": "two fields of one name",
-    "SELECT * FROM (SELECT x.a, y.a, x.a FROM VALUES (1) AS x(a), VALUES (1) AS y(a)) JOIN VALUES (1) AS r(a) USING (a)": (
-        "a name of several columns, some of them there twice"
-    ),
 }
 
 
