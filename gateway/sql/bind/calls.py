@@ -108,8 +108,8 @@ def _star_call(
     condition = binder.condition(where, scope, "FILTER") if where is not None else None
     if scope.outputs is not None and not windowed:
         scope.outputs.aggregates += 1
-    alone = name == "count" and len(items) == 1 and not distinct and not has_except(items[0])
-    if alone and isinstance(items[0], exp.Star):
+    alone = name == "count" and len(items) == 1 and not has_except(items[0])
+    if alone and not distinct and isinstance(items[0], exp.Star):
         one = Lit(INT, False, 1)
         return called(binder, "count", (one,), (span,), span, where=condition, star=True, windowed=windowed)
     args = expanded(binder, items, scope)

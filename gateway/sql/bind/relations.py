@@ -312,7 +312,7 @@ class Relations:
                 f"Could not resolve `{call.name}` to a table-valued function.",
                 span=span_of(call),
             )
-        return self.generated(OneRow(()), bound, False, None), scope
+        return self._spread(OneRow(()), bound, False, None), scope
 
     def _changes(self, call: exp.Anonymous) -> tuple[Rel, tuple[str, ...]]:
         parts, start, end = table_changes.changes_asked(call, self.expressions, self.context)
@@ -322,6 +322,11 @@ class Relations:
         table = self.tables.changes(parts, start, end, span_of(call))
         name = table.name
         return self.scan(table, name.table), (name.catalog.lower(), name.schema.lower(), name.table.lower())
+
+    def _spread(self, rel: Rel, call: Call, outer: bool, names: Sequence[str] | None) -> Generate:
+        """`generated`, of a generator in FROM."""
+        _check_plain(call, "A generator in FROM", call.span)
+        return self.generated(rel, call, outer, names)
 
     def generated(self, rel: Rel, call: Call, outer: bool, names: Sequence[str] | None) -> Generate:
         """The generator's columns behind those of `rel`."""
@@ -391,7 +396,7 @@ class Relations:
             )
         alias = view.args["alias"]
         names = [c.name for c in alias.args.get("columns") or ()]
-        made = self.generated(rel, call, bool(view.args.get("outer")), names or None)
+        made = self._spread(rel, call, bool(view.args.get("outer")), names or None)
         fresh = made.columns[len(rel.columns) :]
         qualifier = (alias.this.name.lower(),) if alias.this is not None else ()
         scope.sources.append(Source(qualifier, fresh))
@@ -433,12 +438,7 @@ class Relations:
             left_scope, new_right = left_scope.joined_by(names, hidden), new_right.joined_by(names, hidden)
         elif on is not None:
             condition = self.expressions.condition(on, both, "JOIN")
-            if contains(condition, Agg) or contains(condition, Window):
-                raise UserError(
-                    "UNSUPPORTED_EXPR_FOR_OPERATOR",
-                    "A join condition can't hold aggregates or window functions.",
-                    span=span,
-                )
+            _check_plain(condition, "A join condition", span)
         if word in ("inner", "cross"):
             word = "inner" if condition is not None else "cross"
         if word in ("semi", "anti"):
@@ -514,7 +514,7 @@ class Relations:
             call = self.expressions.bind(inner.this, scope)
             if is_generator(call, self.catalogue):
                 names = [c.name for c in (alias.args.get("columns") or ())] if alias is not None else []
-                made = self.generated(left, call, word == "left", names or None)
+                made = self._spread(left, call, word == "left", names or None)
                 # without a condition Spark's optimizer forgets that the join was an outer one
                 made.outer = call.fn.endswith("_outer") or (word == "left" and on is not None)
                 qualifier = (alias.this.name.lower(),) if alias is not None and alias.this is not None else ()
@@ -558,6 +558,13 @@ class MergedColumn:
             expr.shown = name
             expr.data = ("merged",)
         return expr
+
+
+def _check_plain(expr: Expr, what: str, span: Span | None) -> None:
+    if contains(expr, Agg) or contains(expr, Window):
+        raise UserError(
+            "UNSUPPORTED_EXPR_FOR_OPERATOR", f"{what} can't hold aggregates or window functions.", span=span
+        )
 
 
 def _is_relation(node: Node) -> bool:
