@@ -18,7 +18,8 @@ SOFT = frozenset({"condition"})
 _TOLERANCE = 1e-11  # Java's and C's mathematical functions differ in the last bits
 _FLOAT_TOLERANCE = 1e-6
 _DIGITS = re.compile(r"-?\d+\.\d{12,}(?:E-?\d+)?")
-_OURS = ("INTERNAL_ERROR", "CRASH")
+#: What conditions begin with that are no error of a statement's.
+OURS = ("INTERNAL_ERROR", "CRASH")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,7 @@ def compare(case: Case, spark: Outcome, ours: Outcome) -> Difference | None:
     if ours.kind == "refused":
         return None
     if ours.kind == "error":
-        if ours.condition.startswith(_OURS) and not spark.condition.startswith("INTERNAL_ERROR"):
+        if ours.condition.startswith(OURS) and not spark.condition.startswith("INTERNAL_ERROR"):
             return Difference("crash", f"{ours.condition}: {ours.message[:200]}")
         if spark.kind == "answer":
             return Difference("raised", f"we raise {ours.condition}, Spark answers")
