@@ -63,10 +63,10 @@ class Files:
         )
 
     def in_zone(self, zone: Zone) -> Files:
-        """The same with the instants that `zoneless` tells of by the clock of a time zone; itself if there are none."""
-        if not self.zoneless:
-            return self
+        """The same with the instants that `zoneless` tells of by the clock of a time zone; itself if none is another one."""
         moved = {name: in_zone(self.partitions[name], mask, zone) for name, mask in self.zoneless.items()}
+        if all(values.equals(self.partitions[name]) for name, values in moved.items()):
+            return self
         return replace(self, partitions={**self.partitions, **moved})
 
     @cached_property

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from gateway.delta.table import open_snapshot
+from gateway.instants import known_zone
 from tests.live.zoneless import TEXTS, ZONES, make
 from tests.unit.runner.session import Session
 from tests.unit.runner.written import folder_of, newest_commit
@@ -102,3 +104,9 @@ def test_what_is_removed_is_told_as_it_was(zoned: Session) -> None:
     zoned.run("TRUNCATE TABLE z")
     told = {a["remove"]["partitionValues"]["at"] for a in newest_commit(zoned, "z") if "remove" in a}
     assert told == {None, *TEXTS.values()}
+
+
+def test_a_zone_that_moves_nothing_leaves_a_snapshot_what_it_was(zoned: Session) -> None:
+    snapshot = open_snapshot(str(folder_of(zoned, "z")))
+    assert snapshot.in_zone(known_zone("Etc/UTC")) is snapshot
+    assert snapshot.in_zone(known_zone("Asia/Kolkata")).files.partitions["at"] != snapshot.files.partitions["at"]
