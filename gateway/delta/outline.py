@@ -1,7 +1,7 @@
 """What a table is without its files: its columns and its comment, for lists of thousands of tables.
 
-Read from the commits themselves, as long as the log is nothing but a few small ones from the first on; for all others, and for
-whatever looks odd, there is no outline, and the table is to be opened.
+Read from the log itself, as long as it is a few small commits from the first on, or behind a Parquet checkpoint, of which is
+read what it says of the table; for all others, and for whatever looks odd, there is no outline, and the table is to be opened.
 """
 
 from __future__ import annotations
@@ -10,12 +10,16 @@ import json
 import os
 from collections import OrderedDict
 from dataclasses import dataclass
+from itertools import chain
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
+
+import pyarrow as pa
 
 from gateway.delta import log
 from gateway.delta.containment import Within, is_within, opened
 from gateway.delta.features import check_readable
+from gateway.delta.replay import read_actions
 from gateway.delta.schema import parse_schema, struct_of
 from gateway.delta.table import mapping_of
 from gateway.errors import GatewayError
@@ -23,8 +27,9 @@ from gateway.sqltypes import StructType
 from gateway.worker_jobs import marker_of
 
 _MOST_COMMITS, _MOST_BYTES = 10, 256 * 1024
+_OF_TABLE = ("protocol", "metaData")
 _KEPT = 50_000
-_STUMBLES = (GatewayError, OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError)
+_STUMBLES = (GatewayError, OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError, pa.ArrowException)
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
@@ -81,17 +86,18 @@ def _read(root: str, within: Within) -> _Kept | None:
     place = f"{root}/{log.LOG}"
     if "%" in root or os.path.realpath(place) != place or not is_within(place, within):
         return None
-    count = _commits(place)
-    if count is None:
+    found = _listed(place)
+    if found is None or (found.checkpoint and log.lost_checkpoint(root) is not None):
         return None
-    newest, following = log.commit_path(root, count - 1), log.commit_path(root, count)
+    newest, following = (log.commit_path(root, found.commits.stop + i) for i in (-1, 0))
     marker = marker_of(newest)
     protocol: Any = None
     metadata: dict[str, Any] = {}
-    for version in range(count):
-        for action in _actions(log.commit_path(root, version)):
-            protocol = action.get("protocol", protocol)
-            metadata = action.get("metaData", metadata)
+    of_checkpoint = (read_actions(f"{place}/{name}", within, _OF_TABLE) for name in found.checkpoint)
+    of_commits = (_actions(log.commit_path(root, version)) for version in found.commits)
+    for action in chain.from_iterable((*of_checkpoint, *of_commits)):
+        protocol = action.get("protocol", protocol)
+        metadata = action.get("metaData", metadata)
     read = log.protocol_of(protocol)
     comment = metadata.get("description")
     if read is None or not (comment is None or isinstance(comment, str)):
@@ -104,21 +110,39 @@ def _read(root: str, within: Within) -> _Kept | None:
     return kept if marker and kept.holds() else None
 
 
-def _commits(place: str) -> int | None:
-    """How many commits a log has, if it has a few small ones from the first on, and nothing that stands for others."""
-    versions: set[int] = set()
-    size = 0
+class _Listed(NamedTuple):
+    """What is to be read of a log: the files of its newest checkpoint, and the commits behind it."""
+
+    checkpoint: list[str]
+    commits: range
+
+
+def _listed(place: str) -> _Listed | None:
+    """That of a log which is nothing but files of known kinds, with a few small commits to read; None for others."""
+    sizes: dict[int, int] = {}
+    checkpoints: list[str] = []
+    hinted = False
     with os.scandir(place) as entries:
         for entry in entries:
             if entry.name.endswith(".crc"):
                 continue
-            if not (entry.name[log.DIGITS :] == ".json" and log.is_version(entry.name)):
+            if not entry.is_file(follow_symlinks=False):
                 return None
-            if not entry.is_file(follow_symlinks=False) or len(versions) == _MOST_COMMITS:
+            if entry.name[log.DIGITS :] == ".json" and log.is_version(entry.name):
+                sizes[int(entry.name[: log.DIGITS])] = entry.stat(follow_symlinks=False).st_size
+            elif log.is_checkpoint(entry.name) and entry.name.endswith(".parquet"):
+                checkpoints.append(entry.name)
+            elif entry.name == log.HINT:
+                hinted = True
+            else:
                 return None
-            size += entry.stat(follow_symlinks=False).st_size
-            versions.add(int(entry.name[: log.DIGITS]))
-    return len(versions) if versions == set(range(len(versions))) and versions and size <= _MOST_BYTES else None
+    whole = log.whole_checkpoints(checkpoints)
+    start = max(whole, default=-1)
+    behind = sorted(version for version in sizes if version > start)
+    commits = range(start + 1, start + 1 + len(behind))
+    known = behind == list(commits) and (start in sizes or bool(behind)) and (start >= 0 or not (hinted or checkpoints))
+    few = len(behind) <= _MOST_COMMITS and sum(sizes[version] for version in behind) <= _MOST_BYTES
+    return _Listed(whole.get(start, []), commits) if known and few else None
 
 
 def _actions(path: str) -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -204,8 +204,8 @@ def _checkpoint(names: list[str], version: int) -> tuple[int, list[str]]:
     return newest, whole.get(newest, [])
 
 
-def read_actions(path: str, within: Within) -> Iterator[Fields]:
-    """The actions of a file of a log, as JSON has them."""
+def read_actions(path: str, within: Within, kinds: Collection[str] = _COLUMNS) -> Iterator[Fields]:
+    """The actions of a file of a log, as JSON has them; of a checkpoint's those of some kinds are read."""
     if path.endswith(".json"):
         with os.fdopen(opened(path, within), encoding="utf-8") as lines:
             for line in lines:
@@ -214,12 +214,12 @@ def read_actions(path: str, within: Within) -> Iterator[Fields]:
         return
     with source(path, within) as file, opened_checkpoint(file) as parquet:
         again = _AGAIN[1:] if _lacks_texts(parquet) else _AGAIN
-        wanted = [n for n in leaves(parquet) if n.split(".")[0] in _COLUMNS and not set(again) & set(n.split("."))]
+        wanted = [n for n in leaves(parquet) if n.split(".")[0] in kinds and not set(again) & set(n.split("."))]
         instants = instants_of(parquet)
         for batch in parquet.iter_batches(columns=wanted):
             for kind, specs in zip(batch.schema.names, batch.columns, strict=True):
                 told = with_texts(specs, instants) if kind == "add" else specs
-                yield from ({kind: _fields(spec)} for spec in told.to_pylist() if spec is not None)
+                yield from ({kind: _fields(spec)} for spec in told.drop_null().to_pylist())
 
 
 def _lacks_texts(parquet: pq.ParquetFile) -> bool:

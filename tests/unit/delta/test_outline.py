@@ -9,12 +9,14 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from gateway import sqltypes as t
 from gateway.delta.outline import kept_of, outline_of
 from gateway.delta.table import forget, open_snapshot
 from gateway.delta.write import append, create_table
+from gateway.errors import ServerError
 from tests.unit.delta.test_write import SIMPLE, batch_of, schema_of
 
 
@@ -60,6 +62,86 @@ def test_a_new_version_is_seen(root: Path) -> None:
     create_table(str(root), schema_of(other=t.DATE))
     found = outline_of(str(root), within)
     assert found is not None and [f.name for f in found.schema.fields] == ["other"]
+
+
+@pytest.fixture
+def pointed(tmp_path: Path) -> Path:
+    """A table with checkpoints of its versions 2 and 4, and a commit behind them."""
+    made = Path(os.path.realpath(tmp_path)) / "t"
+    create_table(str(made), SIMPLE, comment="long kept", properties={"delta.checkpointInterval": "2"})
+    for i in range(5):
+        append(str(made), [batch_of(SIMPLE, [i, "a"])])
+    assert sorted(p.name for p in made.glob("_delta_log/*.parquet")) == [f"{v:020}.checkpoint.parquet" for v in (2, 4)]
+    return made
+
+
+def gone(*paths: Path) -> None:
+    for path in paths:
+        path.unlink()
+
+
+def checkpoint(root: Path, version: int = 4) -> Path:
+    return root / "_delta_log" / f"{version:020}.checkpoint.parquet"
+
+
+@pytest.mark.parametrize(
+    "since",
+    [
+        lambda root: None,
+        lambda root: gone(*(commit(root, v) for v in range(4))),  # as a log is cleaned up
+        lambda root: (root / "_delta_log" / "_last_checkpoint").unlink(),
+        lambda root: commit(root, 5).unlink(),  # nothing behind the checkpoint
+        lambda root: checkpoint(root, 2).write_bytes(b""),  # an older one
+    ],
+)
+def test_a_checkpoint_says_it_too(pointed: Path, since: Any) -> None:
+    since(pointed)
+    found, opened = outline_of(str(pointed), (str(pointed.parent),)), open_snapshot(str(pointed))
+    assert found is not None
+    assert (found.schema, found.comment) == (opened.schema, "long kept") == (opened.schema, opened.comment)
+
+
+def test_commits_behind_a_checkpoint_count(pointed: Path) -> None:
+    found = next(json.loads(line) for line in commit(pointed, 0).read_text().splitlines() if "metaData" in line)
+    found["metaData"]["description"] = "anew"
+    commit(pointed, 6).write_text(json.dumps(found))
+    outline = outline_of(str(pointed), (str(pointed.parent),))
+    assert outline is not None and outline.comment == "anew" == open_snapshot(str(pointed)).comment
+
+
+def test_nothing_else_of_a_checkpoint_is_read(pointed: Path) -> None:
+    path = checkpoint(pointed)
+    group = pq.read_metadata(path).row_group(0)
+    added = [group.column(i) for i in range(group.num_columns) if group.column(i).path_in_schema.startswith("add.")]
+    data = bytearray(path.read_bytes())
+    for column in added:
+        start = column.dictionary_page_offset or column.data_page_offset
+        data[start : start + column.total_compressed_size] = bytes(column.total_compressed_size)
+    path.write_bytes(data)
+    found = outline_of(str(pointed), (str(pointed.parent),))
+    assert found is not None and found.comment == "long kept"
+    with pytest.raises(ServerError):
+        open_snapshot(str(pointed))
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [
+        lambda root: checkpoint(root).write_bytes(b"PAR1"),
+        lambda root: checkpoint(root).rename(root / "_delta_log" / f"{4:020}.checkpoint.x.json"),
+        lambda root: checkpoint(root).rename(checkpoint(root, 7)),  # the newest version has no commit
+        lambda root: gone(commit(root, 4), commit(root, 5)),
+        lambda root: commit(root, 5).rename(commit(root, 6)),
+        lambda root: (root / "_delta_log" / "_last_checkpoint").write_text('{"version": 3}'),
+        lambda root: (root / "_delta_log" / "_sidecars").mkdir(),
+        lambda root: (root / "_delta_log" / f"{0:020}.{3:020}.compacted.json").write_text(""),
+        lambda root: checkpoint(root, 8).symlink_to(checkpoint(root)),
+        lambda root: gone(checkpoint(root, 2), checkpoint(root)),
+    ],
+)
+def test_there_is_none_behind_a_checkpoint_where_only_the_table_tells(pointed: Path, harm: Any) -> None:
+    harm(pointed)
+    assert outline_of(str(pointed), (str(pointed.parent),)) is None
 
 
 def edited(root: Path, **actions: Any) -> None:
