@@ -28,7 +28,7 @@ UNSTEADY = frozenset(
     }
 )  # fmt: skip
 # Rows of the catalogue that are there for Spark's errors, or for what the binder makes of an operator.
-NOT_RUN = frozenset({"aggregate", "reduce", "map_zip_with", "extractansiintervaldays"})
+NOT_RUN = frozenset({"aggregate", "reduce", "extractansiintervaldays"})
 _CALL = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)\s*\(")
 
 

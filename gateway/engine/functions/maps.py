@@ -14,7 +14,7 @@ from gateway.engine.functions import Kernel, RowError, implementation
 from gateway.engine.functions.cast_numbers import Bools, nulls
 from gateway.engine.functions.casts import struct_children
 from gateway.engine.functions.distinct import scalar
-from gateway.engine.functions.lists import Lists, any_by_row, built, codes, concatenated, first_marks
+from gateway.engine.functions.lists import Lists, any_by_row, built, codes, codes_together, concatenated, first_marks
 from gateway.instants import Ints
 
 _DEDUP = "spark.sql.mapKeyDedupPolicy"
@@ -111,6 +111,37 @@ def map_entry_list(spec: UdfSpec) -> Kernel:
         lists = Lists(a)
         entries = pa.StructArray.from_arrays(struct_children(lists.values), fields=list(type_.value_type))
         return built(lists.lengths, entries, lists.void, type_)
+
+    return kernel
+
+
+@implementation("maps_zipped")
+def maps_zipped(spec: UdfSpec) -> Kernel:
+    """The keys of two maps with the values of both, NULL for those of one alone: ARRAY<STRUCT<key, x, y>>, for map_zip_with.
+
+    The first map's keys come first, then those of the second alone.
+    """
+    type_ = spec.returns.arrow()
+
+    def kernel(a: pa.Array, b: pa.Array) -> pa.Array:
+        lists = (Lists(a), Lists(b))
+        void = lists[0].void | lists[1].void
+        (keys, items), (others, other_items) = (struct_children(x.values) for x in lists)
+        rows = np.concatenate([x.rows for x in lists])
+        numbers = np.concatenate(codes_together(keys, others))
+        _, pair = np.unique(np.stack([rows, numbers]), axis=1, return_inverse=True)
+        first, second = np.split(pair.reshape(-1), [len(keys)])
+        order = np.argsort(rows, kind="stable")
+        order = order[first_marks(rows[order], numbers[order]) & ~void[rows[order]]]
+        wanted = pair.reshape(-1)[order]
+        fields = [pa.concat_arrays([keys, others.cast(keys.type)]).take(pa.array(order))]
+        for values, own in ((items, first), (other_items, second)):
+            at = np.full(len(rows), -1, dtype=np.int64)
+            at[own] = np.arange(len(own))
+            found = at[wanted]
+            fields.append(values.take(pa.array(np.maximum(found, 0), mask=found < 0)))
+        entries = pa.StructArray.from_arrays(fields, fields=list(type_.value_type))
+        return built(np.bincount(rows[order], minlength=len(a)), entries, void, type_)
 
     return kernel
 

@@ -13,7 +13,7 @@ from gateway.errors import UserError
 from gateway.sql.functions.lowerings import refused
 from gateway.sql.typed import nodes as bound
 from gateway.sql.typed.catalogue import Context, Function, OpenLambda, Site, make, null_of
-from gateway.sql.typed.coerce import coerced, plain
+from gateway.sql.typed.coerce import coerced, plain, written_type
 from gateway.sql.typed.nodes import Agg, Call, Expr, Lambda, LambdaVar, Lit, Subquery, Window
 from gateway.sql.typed.walk import nodes
 from gateway.sqltypes import (
@@ -154,12 +154,10 @@ def substituted(expr: Any, values: dict[int, Expr]) -> Any:
     return expr
 
 
-def _packed(body: Lambda, names: tuple[str, str]) -> tuple[Lambda, StructType]:
-    """A lambda of two parameters as one over a struct that has them as fields `names`."""
-    first, second = body.params
-    pair = struct(
-        StructField(names[0], first.type, first.nullable), StructField(names[1], second.type, second.nullable)
-    )
+def _packed(body: Lambda, names: tuple[str, ...]) -> tuple[Lambda, StructType]:
+    """A lambda of several parameters as one over a struct that has them as fields `names`."""
+    first = body.params[0]
+    pair = struct(*(StructField(n, p.type, p.nullable) for n, p in zip(names, body.params, strict=True)))
     var = LambdaVar(pair, False, first.id, first.name)
     values: dict[int, Expr] = {
         p.id: bound.fn("[]", p.type, var, Lit(STRING, False, name), nullable=p.nullable)
@@ -239,6 +237,39 @@ def _transform_map(call: Call, args: tuple[Expr, ...], context: Context) -> Expr
     return bound.udf("map_from_lists", call.type, made, kept, nullable=call.nullable, raises=True)
 
 
+def _bind_map_zip_with(function: Function, site: Site) -> Expr:
+    _count(site, 3)
+    left, right = _map(site, 0), _map(site, 1)
+    key = written_type(left.key, right.key)
+    if key is None:
+        raise UserError(
+            "DATATYPE_MISMATCH.MAP_ZIP_WITH_DIFF_TYPES",
+            f'Cannot resolve "{site.shown}" due to data type mismatch: the maps must have keys of the same type, but they have '
+            f'"{left.key.sql}" and "{right.key.sql}".',
+            span=site.span,
+        )
+    body = _open(site, 2).close([(key, False), (left.value, True), (right.value, True)])
+    maps = (
+        coerced(arg, map_of(key, t.value, t.value_contains_null))
+        for arg, t in zip(site.args, (left, right), strict=False)
+    )
+    nullable = any(a.nullable for a in site.args[:2])
+    return make(function, site, (*maps, body), map_of(key, body.type, body.nullable), nullable)
+
+
+def _map_zip_with(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+    """Entries of the keys and what the lambda gives for them, in one go: operands are computed once."""
+    body, row = _packed(_lambda_of(args, 2), ("key", "x", "y"))
+    (var,) = body.params
+    key = bound.fn("[]", row.fields[0].type, var, Lit(STRING, False, "key"), nullable=False)
+    t = struct(StructField("key", key.type, False), StructField("value", body.type, body.nullable))
+    named = (Lit(STRING, False, "key"), key, Lit(STRING, False, "value"), body.body)
+    entry = Lambda(t, False, body.params, bound.fn("named_struct", t, *named, nullable=False))
+    zipped = bound.udf("maps_zipped", array(row, False), *args[:2], nullable=call.nullable)
+    made = bound.fn("array_transform", array(t, False), zipped, entry, nullable=call.nullable)
+    return bound.udf("map_from_entry_list", call.type, made, nullable=call.nullable)
+
+
 def _bind_aggregate(function: Function, site: Site) -> Expr:
     raise refused(Call(VOID, True, function.name, (), span=site.span), f"The function {site.shown}")
 
@@ -252,5 +283,6 @@ ROWS: tuple[Function, ...] = (
     Function("map_filter", bind=closed(_bind_over_map), lower=_map_filter),
     Function("transform_keys", bind=closed(_bind_over_map), lower=_transform_map),
     Function("transform_values", bind=closed(_bind_over_map), lower=_transform_map),
-    *(Function(name, bind=_bind_aggregate) for name in ("aggregate", "reduce", "map_zip_with")),
+    Function("map_zip_with", bind=closed(_bind_map_zip_with), lower=_map_zip_with),
+    *(Function(name, bind=_bind_aggregate) for name in ("aggregate", "reduce")),
 )

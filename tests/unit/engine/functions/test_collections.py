@@ -16,6 +16,7 @@ load()
 
 INTS, TEXTS, FLOATS = array(INT), array(STRING), array(DOUBLE)
 PAIR = struct(StructField("pos", INT), StructField("col", INT))
+ENTRY = struct(StructField("key", STRING, False), StructField("x", INT), StructField("y", BIGINT))
 
 # implementation, argument types, result type, params, arguments, expected
 CASES: list[tuple[str, list[DataType], DataType, tuple[Any, ...], list[list[Any]], list[Any]]] = [
@@ -24,6 +25,11 @@ CASES: list[tuple[str, list[DataType], DataType, tuple[Any, ...], list[list[Any]
     ("array_element_at", [INTS, INT], INT, (True,), [[[1, 2], [3], [4]], [-2, 5, 1]], [1, None, 4]),
     ("map_item", [map_of(STRING, INT), STRING], INT, (), [[[("a", 1), ("b", None)], [("a", 2)], None], ["a", "z", "a"]],
      [1, None, None]),
+    ("maps_zipped", [map_of(STRING, INT), map_of(STRING, BIGINT)], array(ENTRY, False), (),
+     [[[("a", 1), ("b", None)], [("a", 2)], None, [], [("z", 9)]],
+      [[("c", 3), ("a", 4)], None, [("a", 5)], [("q", None)], [("z", 8), ("y", 7)]]],
+     [[{"key": "a", "x": 1, "y": 4}, {"key": "b", "x": None, "y": None}, {"key": "c", "x": None, "y": 3}], None, None,
+      [{"key": "q", "x": None, "y": None}], [{"key": "z", "x": 9, "y": 8}, {"key": "y", "x": None, "y": 7}]]),
     ("array_contains", [INTS, INT], BOOLEAN, (), [[[1, 2], [1, None], [None], [], None], [2, 2, 1, 1, 1]],
      [True, None, None, False, None]),
     ("array_contains", [FLOATS, DOUBLE], BOOLEAN, (), [[[NAN], [0.0]], [NAN, -0.0]], [True, True]),
