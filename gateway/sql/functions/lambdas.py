@@ -89,9 +89,19 @@ def closed(bind: Callable[[Function, Site], Expr]) -> Callable[[Function, Site],
                 "Please remove all subquery expressions from higher-order functions and then try the query again.",
                 span=site.span,
             )
+        if any(isinstance(e, (Agg, Window)) and _has_parameter(e) for e in nodes(call)):
+            what = "An aggregate or window function of a lambda's parameter"  # which has no value there
+            raise refused(Call(VOID, True, function.name, (), span=site.span), what)
         return call
 
     return bound_call
+
+
+def _has_parameter(expr: Expr) -> bool:
+    """Whether a parameter of a lambda around an expression is read in it."""
+    inside = nodes(expr)
+    own = {p.id for e in inside if isinstance(e, Lambda) for p in e.params}
+    return any(isinstance(e, LambdaVar) and e.id not in own for e in inside)
 
 
 def _bind_over_array(function: Function, site: Site) -> Expr:

@@ -411,10 +411,10 @@ class RelationParser(CallParser):
     def _part_of(self, method: str, at: int) -> exp.Where | exp.Limit:
         """Which rows a sample has, of how it is told between its parentheses."""
         if self.match("BUCKET"):
-            share = self._share(self.expression(), at)
+            share = self._whole_number()
             self.expect("OUT")
             self.expect("OF")
-            buckets = self._share(self.expression(), at)
+            buckets = self._whole_number()
             if self.word != ")":
                 raise unsupported("TABLESAMPLE of buckets ON something", self.span(at))
             return self._by_chance(share / buckets if buckets else Decimal("Infinity"), at)
@@ -424,6 +424,12 @@ class RelationParser(CallParser):
         if method or not self.match("ROWS"):
             raise unsupported("TABLESAMPLE but of ROWS, PERCENT and BUCKET", self.span(at))
         return exp.Limit(expression=count)
+
+    def _whole_number(self) -> Decimal:
+        if self.word != NUMBER or not self.tokens[self.index].text.isdecimal():
+            self.fail()
+        self.advance()
+        return Decimal(self.tokens[self.index - 1].text)
 
     def _share(self, number: Node, at: int) -> Decimal:
         """A number of a sample: digits, with a point or without."""

@@ -40,6 +40,10 @@ REFUSED: dict[str, str] = {
     "SELECT col + 1 AS col2, explode(array(1, 2, 3)) AS col": "an item's name inside or beside a generator",
     "SELECT array(1, 2, 3) AS arr, explode(arr) AS col, count(*)": "an item's name inside or beside a generator",
     "SELECT mode(col) FROM VALUES (map(1, 'a')) AS tab(col)": "mode of a MAP",
+    # the parameter has no value where Spark computes the aggregate
+    "SELECT transform(array(1), x -> sum(v) + sum(x)) FROM VALUES (1) AS t(v)": "of a lambda's parameter",
+    "SELECT filter(array(1), x -> max(x) > 0)": "of a lambda's parameter",
+    "SELECT map_zip_with(map(1, 2), map(1, 2), (k, a, b) -> first(a) OVER ())": "of a lambda's parameter",
     "SELECT s.* EXCEPT (b) FROM VALUES (named_struct('a', 1, 'b', 2)) AS t(s)": "EXCEPT of a struct's fields",
     "SELECT n, (SELECT count(*) FROM (SELECT DISTINCT q FROM VALUES (1) b(q) WHERE q < x.n)) FROM (SELECT 6 / k AS n FROM "
     "(SELECT k FROM VALUES (0), (1) z(k) ORDER BY k DESC LIMIT 1)) x": "of a query over LIMIT",
