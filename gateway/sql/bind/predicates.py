@@ -17,7 +17,7 @@ from gateway.sql.functions.operators import as_boolean, comparison
 from gateway.sql.read.tree import IntervalLiteral, Positive, TypedLiteral, span_of
 from gateway.sql.typed.coerce import coerced, comparable_of
 from gateway.sql.typed.nodes import Call, Col, Expr, Lit
-from gateway.sqltypes import BOOLEAN, STRING, VOID, DataType, is_orderable
+from gateway.sqltypes import BOOLEAN, STRING, VOID, DataType, is_integral, is_orderable
 
 Node = exp.Expr
 #: What Spark's parser makes expressions of, with a value of their own if they are of constants.
@@ -74,8 +74,15 @@ def in_(binder: Expressions, node: exp.In, scope: Scope) -> Expr:
             f'The `in` does not support ordering on type "{common.sql}".',
             span=span,
         )
-    args = [coerced(value, common), *(coerced(i, common) for i in items)]
+    args = [coerced(value, common), *(_widened(i, common) for i in items)]
     return Call(BOOLEAN, any(a.nullable for a in args), "in", tuple(args), span=span)
+
+
+def _widened(item: Expr, common: DataType) -> Expr:
+    """An item of a list as the type of all; a whole number at once, as there may be thousands."""
+    if isinstance(item, Lit) and item.value is not None and is_integral(item.type) and is_integral(common):
+        return Lit(common, False, item.value, item.text)
+    return coerced(item, common)
 
 
 def between(binder: Expressions, node: exp.Between, scope: Scope) -> Expr:
