@@ -280,6 +280,8 @@ class DataFusionExecution:
             self.close()
             if not _is_failure(error):
                 raise
+            if _is_at_odds(str(error)):  # in each way, and no row has been read
+                raise _unplanned() from error
             raise self._told(error) from error
 
     def first_planned(self, made: Callable[[Economy], Made]) -> Made:
@@ -535,10 +537,7 @@ def engine_error(error: BaseException) -> GatewayError:
         if mark in text:
             return UserError(condition, message)
     if any(mark in text for mark in _UNPLANNED):
-        return UnsupportedError(
-            "UNSUPPORTED_FEATURE.ENGINE",
-            "A construct of this statement (such as the place of a subquery) is not supported.",
-        )
+        return _unplanned()
     for condition, kind in _READERS.items():
         if f"Error: [{condition}] " in text:
             return kind(condition, text.partition(f"[{condition}] ")[2].partition(" SQLSTATE: ")[0])
@@ -547,6 +546,11 @@ def engine_error(error: BaseException) -> GatewayError:
     traceback.print_exception(error)
     what = "failed" if isinstance(error, Exception) else "gave up"
     return ServerError("INTERNAL_ERROR", f"The engine {what} at this statement; see the server's log.")
+
+
+def _unplanned() -> UnsupportedError:
+    text = "A construct of this statement (such as the place of a subquery) is not supported."
+    return UnsupportedError("UNSUPPORTED_FEATURE.ENGINE", text)
 
 
 def _first_line(text: str) -> str:

@@ -11,6 +11,7 @@ import pytest
 
 from gateway.engine.base import Query, Source
 from gateway.engine.datafusion import DataFusionEngine, DataFusionExecution, Economy
+from gateway.errors import UnsupportedError
 from gateway.sqltypes import BIGINT, StructField, struct
 
 
@@ -92,3 +93,13 @@ def test_what_is_at_odds_with_itself_is_planned_in_other_ways(tmp_path: Path, er
     with pytest.raises(type(error)):
         execution.first_planned(made)
     assert ways == [Economy.NONE, Economy.FEWER_RULES, Economy.ONE_PARTITION][:tries]
+
+
+def test_what_is_at_odds_in_each_way_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def planned(*_: object) -> None:
+        raise PanicException("index out of bounds: the len is 2 but the index is 2")
+
+    monkeypatch.setattr(DataFusionExecution, "_planned", planned)
+    with pytest.raises(UnsupportedError) as caught:
+        DataFusionExecution(DataFusionEngine(1 << 24, str(tmp_path)), total()).start()
+    assert caught.value.condition == "UNSUPPORTED_FEATURE.ENGINE"
