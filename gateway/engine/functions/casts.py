@@ -162,9 +162,9 @@ def _as_list(array: pa.Array) -> pa.Array:
         validity = pa.array(pc.is_valid(array).to_numpy(zero_copy_only=False)).buffers()[1]
     starts = np.frombuffer(offsets, np.int32)[array.offset : array.offset + len(array) + 1]
     base = int(starts[0]) if len(starts) else 0
-    # `keys` and `items` are not cut to the slice: they start at the first entry of the whole array
-    whole = array.offset and len(array.keys) >= int(starts[-1])
-    moved = starts if whole or base == 0 else starts - base
+    # `keys` and `items` are not cut to the slice, whether that is told by an offset or, as by the engine, by the starts alone
+    whole = base == 0 or len(array.keys) >= int(starts[-1])
+    moved = starts if whole else starts - base
     return pa.ListArray.from_buffers(
         pa.list_(entries.type), len(array), [validity, pa.py_buffer(np.ascontiguousarray(moved))], children=[entries]
     )

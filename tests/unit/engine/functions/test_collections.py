@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -126,3 +127,21 @@ def test_failures(
     error = row_error_in(str(caught.value))
     assert error is not None
     assert error.condition == condition
+
+
+def test_a_slice_of_maps_as_the_engine_cuts_it() -> None:
+    """Its starts alone tell of it: they do not begin at 0, and the entries are all there."""
+    whole = pa.array([[(1, "x"), (2, "y")], [(0, "")], None, [(5, "z")]], map_of(INT, STRING).arrow())
+    entries = pa.StructArray.from_arrays(
+        [whole.keys, whole.items], fields=[whole.type.key_field, whole.type.item_field]
+    )
+    starts = pa.py_buffer(np.array([2, 3], dtype=np.int32))
+    part = pa.Array.from_buffers(whole.type, 1, [None, starts], children=[entries])
+    assert part.to_pylist() == [[(0, "")]]
+    contains = IMPLEMENTATIONS["array_contains"](UdfSpec("array_contains", (map_of(INT, STRING), INT), BOOLEAN))
+    assert contains(part, pa.array([0], pa.int32())).to_pylist() == [True]
+    assert contains(part, pa.array([1], pa.int32())).to_pylist() == [False]
+    for start in range(4):
+        cut = whole.slice(start, 1)
+        wanted = [None if m is None else any(k == 5 for k, _ in m) for m in cut.to_pylist()]
+        assert contains(cut, pa.array([5], pa.int32())).to_pylist() == wanted
