@@ -93,14 +93,15 @@ class Snapshot:
         return None if (rows < 0).any() else int(rows.sum())
 
     def in_zone(self, zone: Zone) -> Snapshot:
-        """The same as a session of a time zone reads it: see `delta.zoneless`. Itself if that is no other."""
+        """A snapshot as it was opened, as a session of a time zone reads it: see `delta.zoneless`."""
         if zone == self.zone or not any(self.by_name[name].type == t.TIMESTAMP for name in self.partition_columns):
             return self
+        assert self.zone == UTC, "instants are moved once"
         files = self.files
         if isinstance(files, LateFiles):
             return replace(self, files=LateFiles.by(lambda: files.in_zone(zone)), notes={}, zone=zone)
         moved = files.in_zone(zone)
-        return self if moved is files else replace(self, files=moved, notes={}, zone=zone)
+        return replace(self, files=moved, notes=self.notes if moved is files else {}, zone=zone)
 
 
 @dataclass
@@ -185,7 +186,11 @@ class SnapshotCache:
         """See `witness`."""
         with self._lock:
             entry = self._tables.get(snapshot.root)
-        if entry is None or entry.snapshot is not snapshot or not entry.marker:
+        known = None if entry is None else entry.snapshot
+        # The very one, or as it is read in a time zone.
+        if entry is None or known is None or not entry.marker or known.version != snapshot.version:
+            return None
+        if not known.marker == snapshot.marker == entry.marker:
             return None
         path, following = (log.commit_path(snapshot.root, snapshot.version + i) for i in (0, 1))
         return Witness(path, entry.marker, following)

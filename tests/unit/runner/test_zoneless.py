@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.delta.table import open_snapshot
+from gateway.delta.table import open_snapshot, witness
 from gateway.instants import known_zone
 from tests.live.zoneless import TEXTS, ZONES, make
 from tests.unit.runner.session import Session
@@ -106,7 +106,25 @@ def test_what_is_removed_is_told_as_it_was(zoned: Session) -> None:
     assert told == {None, *TEXTS.values()}
 
 
-def test_a_zone_that_moves_nothing_leaves_a_snapshot_what_it_was(zoned: Session) -> None:
+def test_a_zone_that_moves_nothing_leaves_the_files_what_they_were(zoned: Session) -> None:
     snapshot = open_snapshot(str(folder_of(zoned, "z")))
-    assert snapshot.in_zone(known_zone("Etc/UTC")) is snapshot
-    assert snapshot.in_zone(known_zone("Asia/Kolkata")).files.partitions["at"] != snapshot.files.partitions["at"]
+    assert snapshot.in_zone(known_zone("Etc/UTC")).files is snapshot.files
+    there = snapshot.in_zone(known_zone("Asia/Kolkata"))
+    assert there.files.partitions["at"] != snapshot.files.partitions["at"]
+    assert witness(there) == witness(snapshot) is not None
+
+
+def test_a_query_stays_compiled_for_its_zone(zoned: Session) -> None:
+    for zone in (*ZONES, *ZONES):
+        zoned.run(f"SET TIME ZONE '{zone}'")
+        for _ in range(2):
+            assert [row[2] for row in zoned.rows(_SHOWN)] == _SECONDS[zone]
+
+
+def test_the_feed_of_versions_whose_values_are_gone(zoned: Session) -> None:
+    zoned.run("SET TIME ZONE 'America/New_York'")
+    zoned.run("INSERT OVERWRITE z SELECT i, at FROM z")
+    texts = [a["add"]["partitionValues"]["at"] for a in newest_commit(zoned, "z") if "add" in a]
+    assert texts and all(text is None or text.endswith("Z") for text in texts)
+    told = "SELECT i, unix_seconds(at) FROM table_changes('z', 1, 1) ORDER BY i"
+    assert [row[1] for row in zoned.rows(told)] == _SECONDS["America/New_York"]
