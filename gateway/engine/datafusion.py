@@ -280,9 +280,10 @@ class DataFusionExecution:
             self.close()
             if not _is_failure(error):
                 raise
-            if _is_at_odds(str(error)):  # in each way, and no row has been read
-                raise _unplanned() from error
-            raise self._told(error) from error
+            told = self._told(error)
+            if told.condition == "INTERNAL_ERROR" and _is_at_odds(str(error)):  # in each way, and no file is damaged
+                told = _unplanned()
+            raise told from error
 
     def first_planned(self, made: Callable[[Economy], Made]) -> Made:
         """What is made of the first plan that the engine is not at odds with itself about."""

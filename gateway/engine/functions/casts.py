@@ -160,13 +160,11 @@ def _as_list(array: pa.Array) -> pa.Array:
     validity = pc.is_valid(array).buffers()[1] if array.null_count else None
     if validity is not None and array.offset:
         validity = pa.array(pc.is_valid(array).to_numpy(zero_copy_only=False)).buffers()[1]
+    # `keys` and `items` are those of the whole array, however a slice of it is told: by its offset, or, as by the engine, by
+    # starts that do not begin at 0.
     starts = np.frombuffer(offsets, np.int32)[array.offset : array.offset + len(array) + 1]
-    base = int(starts[0]) if len(starts) else 0
-    # `keys` and `items` are not cut to the slice, whether that is told by an offset or, as by the engine, by the starts alone
-    whole = base == 0 or len(array.keys) >= int(starts[-1])
-    moved = starts if whole else starts - base
     return pa.ListArray.from_buffers(
-        pa.list_(entries.type), len(array), [validity, pa.py_buffer(np.ascontiguousarray(moved))], children=[entries]
+        pa.list_(entries.type), len(array), [validity, pa.py_buffer(np.ascontiguousarray(starts))], children=[entries]
     )
 
 

@@ -78,7 +78,7 @@ def _count(site: Site, expected: int) -> None:
 
 
 def closed(bind: Callable[[Function, Site], Expr]) -> Callable[[Function, Site], Expr]:
-    """`bind`, with Spark's error for a subquery anywhere in the call."""
+    """`bind`, with Spark's error for a subquery anywhere in the call; aggregates of a lambda's parameter are refused."""
 
     def bound_call(function: Function, site: Site) -> Expr:
         call = bind(function, site)
