@@ -13,7 +13,6 @@ import os
 import time
 import traceback
 from collections.abc import Callable, Generator, Iterator, Mapping
-from enum import Enum
 from typing import Any, TypeVar
 
 import datafusion
@@ -21,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gateway.engine.base import Execution, Planning, Query, Source, UdfSpec
+from gateway.engine.economies import FEWER_RULES, NONE, ONE_PARTITION, Economy, is_at_odds
 from gateway.engine.functions import IMPLEMENTATIONS, Kernel, guarded, load, row_error_in
 from gateway.engine.functions.distinct import once_for_constants
 from gateway.engine.functions.moving import moving
@@ -32,7 +32,6 @@ from gateway.instants import BEYOND_CLOCK
 
 Made = TypeVar("Made")
 
-BATCH_ROWS = 16_384
 # Errors of our own reader, which come through the engine as text.
 _READERS: Mapping[str, type[GatewayError]] = {
     "FAILED_READ_FILE": ServerError,
@@ -52,7 +51,8 @@ _SETTINGS = {
     "datafusion.sql_parser.recursion_limit": "4000",
     "datafusion.execution.enable_ansi_mode": "true",
     "datafusion.execution.parquet.schema_force_view_types": "false",
-    "datafusion.execution.batch_size": str(BATCH_ROWS),
+    # One batch in each: a repartition waits for ever for the older of two files that are written at once (DataFusion 55).
+    "datafusion.execution.max_spill_file_size_bytes": "1",
     "datafusion.execution.time_zone": "UTC",
     "datafusion.catalog.information_schema": "false",
     # The rule that moves the fields of structs to the scans loses names below the keys of joins.
@@ -66,28 +66,6 @@ _NO_NUMBER = "file_row_index()"
 _LEFT_OUT = ("eliminate_duplicated_expr",)
 
 
-class Economy(Enum):
-    """How a query that did not fit into memory, or could not be planned, is run again: with texts as plain arrays, too."""
-
-    NONE = "none"
-    PLAIN = "plain"
-    SORTED_JOINS = "sorted joins"  # hash joins cannot spill, sort-merge joins can
-    RESERVED_SORTS = "reserved sorts"
-    ONE_PARTITION = "one partition"  # where the engine loses count of them (DataFusion 55)
-    FEWER_RULES = "fewer rules"  # where the engine's own rules are at odds with each other (DataFusion 55)
-
-
-# The second is what others are told that waited for the same side of a join.
-_LOST_PARTITION = ("partition not used yet", "inner future panicked during poll")
-# A sort that is taken for one of constants below a union; a column that one rule finds to be NULL at times and another never;
-# a DISTINCT that may stop early, and is taken for one that is ordered; a panic at a null-safe equality to the query around it.
-_AT_ODDS = (
-    "SanityCheckPlan",
-    "Physical input schema should be the same as the one converted from logical input schema",
-    "Ordering direction required for DISTINCT with limit",
-    "index out of bounds",
-)
-_ECONOMIES = {"HashJoin": Economy.SORTED_JOINS, "ExternalSorter": Economy.RESERVED_SORTS}
 load()  # here, so that processes that are forked have them in common
 
 
@@ -164,27 +142,18 @@ class DataFusionEngine:
         key = (trust_statistics, small, economy, filters_ahead)
         ctx = self._contexts.get(key)
         if ctx is None:
-            settings = dict(_SETTINGS)
-            settings["datafusion.execution.target_partitions"] = (
-                "1" if small or economy is Economy.ONE_PARTITION else str(self.partitions)
-            )
+            partitions = 1 if small else self.partitions
+            settings = _SETTINGS | economy.settings(partitions)
             settings["datafusion.execution.collect_statistics"] = str(trust_statistics).lower()
             # A join waits for all partitions of its other side before it tells a scan what to read, and for ever where a join
             # above has asked for some of them only (DataFusion 55).
             settings["datafusion.optimizer.enable_join_dynamic_filter_pushdown"] = str(filters_ahead).lower()
-            settings["datafusion.optimizer.prefer_hash_join"] = str(economy is not Economy.SORTED_JOINS).lower()
-            if economy is Economy.FEWER_RULES:
-                settings["datafusion.optimizer.repartition_sorts"] = "false"
-                settings["datafusion.execution.skip_physical_aggregate_schema_check"] = "true"
-                settings["datafusion.optimizer.enable_distinct_aggregation_soft_limit"] = "false"
-            if economy is Economy.RESERVED_SORTS:
-                # What a sort keeps back to merge what it has spilled; kept back by small sorts too, so not at first.
-                reserve = self.memory_limit // (2 * self.partitions)
-                settings["datafusion.execution.sort_spill_reservation_bytes"] = str(reserve)
             runtime = datafusion.RuntimeEnvBuilder().with_fair_spill_pool(self.memory_limit)
             os.makedirs(self.spill, exist_ok=True)
             runtime = runtime.with_disk_manager_specified(self.spill)
             ctx = datafusion.SessionContext(datafusion.SessionConfig(settings), runtime)
+            files = economy.merged_files(self.memory_limit, partitions)
+            ctx.sql(f"SET datafusion.runtime.max_spill_merge_fan_in = {files}").collect()
             for rule in _LEFT_OUT:
                 ctx.remove_optimizer_rule(rule)
             self._contexts[key] = ctx
@@ -233,10 +202,6 @@ def _nobody(event: Planning) -> None:
     """Nobody is told."""
 
 
-def _is_at_odds(message: str) -> bool:
-    return any(part in message for part in _AT_ODDS)
-
-
 def _exact(kernel: Kernel, returns: pa.DataType) -> Kernel:
     """The kernel with its result in exactly the declared Arrow type and as one array."""
 
@@ -281,20 +246,20 @@ class DataFusionExecution:
             if not _is_failure(error):
                 raise
             told = self._told(error)
-            if told.condition == "INTERNAL_ERROR" and _is_at_odds(str(error)):  # in each way, and no file is damaged
+            if told.condition == "INTERNAL_ERROR" and is_at_odds(str(error)):  # in each way, and no file is damaged
                 told = _unplanned()
             raise told from error
 
     def first_planned(self, made: Callable[[Economy], Made]) -> Made:
         """What is made of the first plan that the engine is not at odds with itself about."""
-        for economy in (Economy.NONE, Economy.FEWER_RULES):
+        for economy in (NONE, FEWER_RULES):
             try:
                 return made(economy)
             except BaseException as error:
-                if not _is_failure(error) or not _is_at_odds(str(error)):
+                if not _is_failure(error) or not is_at_odds(str(error)):
                     raise
                 self.close()
-        return made(Economy.ONE_PARTITION)
+        return made(ONE_PARTITION)
 
     def _begin(self, economy: Economy) -> Any:
         with self.engine.planning():
@@ -327,7 +292,7 @@ class DataFusionExecution:
         query, self._sources = self.query, sources
         ctx = self.engine.context(not query.reads_floats, query.small, economy, query.filters_ahead)
         self._ctx = ctx
-        views = self.query.views and economy is Economy.NONE
+        views = self.query.views and economy == NONE
         for name, source in sources.items():
             self.engine.register(self, ctx, name, source if views else source.plain())
             self._names.append(name)
@@ -340,7 +305,7 @@ class DataFusionExecution:
 
     def batches(self) -> Generator[pa.RecordBatch, None, None]:
         """Record batches with the query's columns; errors as GatewayError, also in the middle."""
-        economy: Economy | None = Economy.NONE
+        economy: Economy | None = NONE
         while economy is not None:
             try:
                 yield from self._stream(economy)
@@ -367,7 +332,7 @@ class DataFusionExecution:
                 self._look_back(began)
             if not _is_failure(error):
                 raise
-            again = None if delivered else self._after(economy, str(error))
+            again = None if delivered else economy.after(str(error), self.query.views)
             if again is not None:
                 raise _OnceMore(again) from error
             raise self._told(error) from error
@@ -378,20 +343,6 @@ class DataFusionExecution:
         """Keep what the operators of a plan say that has taken long."""
         if time.perf_counter() - began > _LONG_SECONDS:
             self.spilled_bytes = sum(each.spilled for each in self.engine.measure(self._frame.execution_plan()))
-
-    def _after(self, economy: Economy, message: str) -> Economy | None:
-        """How to run again what has failed with `message`, or not at all."""
-        if any(mark in message for mark in _LOST_PARTITION) and economy is not Economy.ONE_PARTITION:
-            return Economy.ONE_PARTITION
-        if _is_at_odds(message) and economy is not Economy.FEWER_RULES:
-            return Economy.FEWER_RULES
-        if "Resources exhausted" not in message:
-            return None
-        if economy is Economy.NONE and self.query.views:
-            return Economy.PLAIN
-        if economy in (Economy.NONE, Economy.PLAIN):
-            return next((found for operator, found in _ECONOMIES.items() if operator in message), None)
-        return Economy.ONE_PARTITION if economy is Economy.RESERVED_SORTS else None
 
     def _told(self, error: BaseException) -> GatewayError:
         """The failure as an error of ours; one that a damaged file may have caused names the file."""

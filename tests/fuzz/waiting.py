@@ -21,7 +21,8 @@ from random import Random
 from typing import Any
 
 from gateway.engine.base import Query
-from gateway.engine.datafusion import DataFusionEngine, Economy
+from gateway.engine.datafusion import DataFusionEngine
+from gateway.engine.economies import Economy
 from gateway.errors import GatewayError
 from gateway.planner import plan
 from gateway.sql.compile import compile_query

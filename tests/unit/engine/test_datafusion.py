@@ -10,7 +10,8 @@ import pyarrow as pa
 import pytest
 
 from gateway.engine.base import Query, Source
-from gateway.engine.datafusion import DataFusionEngine, DataFusionExecution, Economy
+from gateway.engine.datafusion import DataFusionEngine, DataFusionExecution
+from gateway.engine.economies import FEWER_RULES, NONE, ONE_PARTITION, Economy
 from gateway.errors import UnsupportedError
 from gateway.sqltypes import BIGINT, StructField, struct
 
@@ -92,7 +93,7 @@ def test_what_is_at_odds_with_itself_is_planned_in_other_ways(tmp_path: Path, er
     execution = DataFusionExecution(DataFusionEngine(1 << 24, str(tmp_path)), total())
     with pytest.raises(type(error)):
         execution.first_planned(made)
-    assert ways == [Economy.NONE, Economy.FEWER_RULES, Economy.ONE_PARTITION][:tries]
+    assert ways == [NONE, FEWER_RULES, ONE_PARTITION][:tries]
 
 
 def test_what_is_at_odds_in_each_way_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
