@@ -8,14 +8,11 @@ joins that collect one side and with joins that repartition both, on two to seve
 from __future__ import annotations
 
 import argparse
-import multiprocessing
-import os
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
-from multiprocessing.connection import Connection
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -23,18 +20,15 @@ from typing import Any
 from gateway.engine.base import Query
 from gateway.engine.datafusion import DataFusionEngine
 from gateway.engine.economies import Economy
-from gateway.errors import GatewayError
 from gateway.planner import plan
 from gateway.sql.compile import compile_query
 from gateway.sql.read.command_nodes import Query as QueryCommand
 from gateway.sql.read.commands import parse_command
 from gateway.sql.read.statement import read_statement
 from tests.conformance.session import Session, open_runner
+from tests.fuzz.served import Served
 
 SECONDS = 10.0
-_STARTING_SECONDS = 300.0
-_WORKING = 0.1  # of a second: who waits takes less
-_SPAWN = multiprocessing.get_context("spawn")
 #: Tables by their files: how many, and rows of each.
 _TABLES = {"many": (16, 12), "few": (3, 4), "one": (1, 1), "none": (0, 0), "wide": (6, 50)}
 _PARTITIONED = (
@@ -177,7 +171,7 @@ class _Runs:
         if not list((folder / "warehouse").rglob("_delta_log")):
             make_tables(self.session)
 
-    def rows(self, asked: Asked) -> int:
+    def __call__(self, asked: Asked) -> int:
         """How many rows the statement has."""
         engine = self._engines.get((asked.partitions, asked.repartitions))
         if engine is None:
@@ -199,32 +193,15 @@ class _Runs:
         return replace(plan(compile_query(query, env.context)).query, small=False)
 
 
-def _serve(pipe: Connection, folder: Path) -> None:
-    runs = _Runs(folder)
-    pipe.send(None)
-    while True:
-        try:
-            asked: Asked = pipe.recv()
-        except EOFError:
-            return
-        try:
-            pipe.send(runs.rows(asked))
-        except GatewayError as error:
-            pipe.send(f"{error.condition}: {error.message}")
-
-
-@dataclass(slots=True)
 class Waiting:
     """Asks statements in a process of its own, which is ended with what does not end."""
 
-    folder: Path
-    seconds: float = SECONDS
-    ended: int = 0
-    refused: int = 0
-    slow: int = 0  # that still compute once their time is over
-    found: list[tuple[Asked, str]] = field(default_factory=list)
-    _process: Any = None
-    _pipe: Connection | None = None
+    def __init__(self, folder: Path, seconds: float = SECONDS) -> None:
+        self._served: Served[Asked, int] = Served(_Runs, folder, seconds)
+        self.ended = 0
+        self.refused = 0
+        self.slow = 0  # that still compute once their time is over
+        self.found: list[tuple[Asked, str]] = []
 
     def ask(self, asked: Asked) -> None:
         """Note whether a statement ends; one that does not is tried once more, alone."""
@@ -233,42 +210,17 @@ class Waiting:
 
     def close(self) -> None:
         """End the process."""
-        if self._process is not None:
-            assert self._pipe is not None
-            self._pipe.close()
-            self._process.kill()
-            self._process.join()
-        self._process = self._pipe = None
-
-    def _cpu_seconds(self) -> float:
-        """What the process has computed so far; Linux's (proc(5): utime and stime are the 14th and 15th field)."""
-        fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        self._served.close()
 
     def _ends(self, asked: Asked) -> bool:
         """Whether a statement ends, or computes at least."""
-        if self._pipe is None:
-            self._pipe, theirs = _SPAWN.Pipe()
-            self._process = _SPAWN.Process(target=_serve, args=(theirs, self.folder), daemon=True)
-            self._process.start()
-            theirs.close()
-            if not self._pipe.poll(_STARTING_SECONDS):
-                raise TimeoutError("The engine does not start.")
-            self._pipe.recv()
-        self._pipe.send(asked)
-        if self._pipe.poll(self.seconds):
-            told = self._pipe.recv()
-            self.ended += 1
-            self.refused += isinstance(told, str)
-            if isinstance(told, str) and told.startswith("INTERNAL_ERROR"):
-                self.found.append((asked, told))
-            return True
-        before = self._cpu_seconds()
-        time.sleep(1.0)
-        works = self._cpu_seconds() - before > _WORKING
-        self.slow += works
-        self.close()
-        return works
+        told = self._served.ask(asked)
+        self.ended += told.ended
+        self.refused += told.error is not None
+        self.slow += told.works
+        if told.error is not None and told.error.startswith("INTERNAL_ERROR"):
+            self.found.append((asked, told.error))
+        return told.ended or told.works
 
 
 def made(seed: int) -> Iterator[Asked]:
