@@ -21,6 +21,7 @@ _TYPES = 8  # physical ones
 # INT96, BYTE_ARRAY, FIXED_LEN_BYTE_ARRAY, and numbers without a sign: the first statistics compared all as if they had signs.
 _UNORDERED, _UNSIGNED = (3, 6, 7), range(11, 15)
 _DEEPEST = 100
+_COUNTS_SOME = b"parquet-rs"  # before 53.1 it left out how often a column is NULL where that was never
 # Bytes of a value in statistics, by physical type: BOOLEAN, INT32, INT64, FLOAT, DOUBLE.
 _WIDTHS = {0: 1, 1: 4, 2: 8, 4: 4, 5: 8}
 
@@ -57,7 +58,7 @@ class _Levels(_Struct):
 
 class _Statistics(_Struct):
     thrift_spec = _fields(
-        *((number, TType.STRING, f"value{number}", "BINARY") for number in (1, 2, 5, 6)),
+        *((number, TType.STRING, f"value{number}", "BINARY") for number in (1, 2, 5, 6)), (3, TType.I64, "nulls", None)
     )
 
 
@@ -112,6 +113,7 @@ class _File(_Struct):
         (2, TType.LIST, "schema", _list_of(_Element)),
         (3, TType.I64, "rows", None),
         (4, TType.LIST, "groups", _list_of(_Group)),
+        (6, TType.STRING, "writer", "BINARY"),
     )
 
 
@@ -141,36 +143,46 @@ class Facts(NamedTuple):
 
     Attributes:
         in_order: whether its row groups are numbered as they come, or not at all: by these numbers the engine counts rows.
-        misordered: columns, or those with fields, whose statistics are in an order that is not that of their values.
+        misleading: columns, or those with fields, whose statistics are in an order that is not that of their values, or do not
+            tell how often they are NULL, which the engine takes for never (DataFusion 55).
     """
 
     in_order: bool
-    misordered: frozenset[str]
+    misleading: frozenset[str]
 
 
 def check_facts(file: pa.NativeFile, size: int) -> Facts:
     """Raise ArrowInvalid unless what the footer of a file of `size` bytes says of its columns can be true."""
     facts = _decoded(_File, _footer(file, size))
     leaves, rows, groups = list(_leaves(facts.schema or [])), 0, facts.groups or []
-    misordered = set[bytes]()
+    misleading, counted = set[bytes](), (facts.writer or b"").startswith(_COUNTS_SOME)
     for group in groups:
         if group.rows is None or group.rows < 0 or len(group.chunks or []) != len(leaves):
             raise impossible(f"a row group of {group.rows} rows and {len(group.chunks or [])} columns")
         rows += group.rows
         for chunk, leaf in zip(group.chunks or [], leaves, strict=True):
             _check_chunk(chunk, leaf, group.rows, size)
-            if leaf.unordered and _is_old(chunk.column.statistics):
-                misordered.add(leaf.path[0])
+            if _misleads(chunk.column.statistics, leaf, counted):
+                misleading.add(leaf.path[0])
     if rows != facts.rows:
         raise impossible(f"{facts.rows} rows, and {rows} in its row groups")
     numbers = [group.ordinal for group in groups]
     in_order = numbers in (list(range(len(groups))), [None] * len(groups))
-    return Facts(in_order, frozenset(name.decode(errors="replace") for name in misordered))
+    return Facts(in_order, frozenset(name.decode(errors="replace") for name in misleading))
+
+
+def _misleads(told: Any, leaf: Leaf, counted: bool) -> bool:
+    """Whether the engine takes statistics for something else; `counted`: the writer leaves out no number of NULLs but none."""
+    if told is None:
+        return False
+    if told.nulls is None and leaf.definitions and not counted:
+        return True
+    return leaf.unordered and _is_old(told)
 
 
 def _is_old(told: Any) -> bool:
     """Whether statistics have bounds only where the first version of Parquet had them."""
-    if told is None or (told.value5 is not None and told.value6 is not None):
+    if told.value5 is not None and told.value6 is not None:
         return False
     return told.value1 is not None or told.value2 is not None
 

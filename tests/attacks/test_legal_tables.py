@@ -212,6 +212,47 @@ def test_bounds_of_old_files_hide_no_rows(
         assert answer(client, f"SELECT count(*) AS n FROM {relation} WHERE {sought}") == [{"n": rows}]
 
 
+def without_null_counts(path: Path) -> None:
+    """Has a file tell bounds of its columns, and not how often they are NULL, as some writers do."""
+    data = path.read_bytes()
+    told = compact.footer(data)
+    for group in told[4][1][1]:
+        for chunk in group[1][1][1]:
+            chunk[3][1][12][1].pop(3)
+    path.write_bytes(compact.with_footer(data, told))
+
+
+@pytest.mark.parametrize("rows", SIZES.values(), ids=SIZES)
+@pytest.mark.parametrize("of_folder", [False, True], ids=["table", "folder"])
+@pytest.mark.parametrize("groups", [1, 3])
+def test_nulls_that_files_do_not_count_are_found(
+    make: Make, server: Server, client: Client, groups: int, of_folder: bool, rows: int
+) -> None:
+    values = pa.chunked_array([pa.array([0, 1, 2] * rows + [None, 100, 101] * rows + [200, 201, 202] * rows)])
+    columns = pa.table({"k": values, "s": values.cast(pa.string()), "d": values.cast(pa.float64())})
+
+    def change(path: Path) -> None:
+        pq.write_table(columns, path, row_group_size=len(values) // groups)
+        without_null_counts(path)
+
+    fields = [field("k"), field("s", "string"), field("d", "double")]
+    table = make(fields, columns, change=change)
+    relation = "legal"
+    if of_folder:
+        folder = server.warehouse.parent / "files" / "uncounted"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        shutil.copy(table / "a.parquet", folder)
+        relation = f"parquet.`{folder}`"
+    for _ in range(2):  # the engine keeps what it has seen of a file
+        for name in "ksd":
+            assert answer(client, f"SELECT count(*) AS n FROM {relation} WHERE {name} IS NULL") == [{"n": rows}]
+            assert answer(client, f"SELECT count({name}) AS n FROM {relation}") == [{"n": 8 * rows}]
+            assert answer(client, f"SELECT {name} AS n FROM {relation} ORDER BY {name} LIMIT 1") == [{"n": None}]
+        assert answer(client, f"SELECT count(*) AS n FROM {relation} WHERE k <=> NULL OR k > 200") == [{"n": 3 * rows}]
+        assert answer(client, f"SELECT count(*) AS n FROM {relation} WHERE NOT k IS NOT NULL") == [{"n": rows}]
+
+
 def test_columns_that_have_each_others_names_in_files(client: Client) -> None:
     """As two are once they have changed names, of a table that was made without a mapping."""
     try:
