@@ -22,7 +22,7 @@ from gateway.delta.features import Protocol
 from gateway.delta.footers import one_valued, opened_parquet
 from gateway.delta.listed import Files
 from gateway.delta.log import LOG
-from gateway.delta.misread import MISLEADING, MOMENTS, ONE_VALUE, unreadable_file
+from gateway.delta.misread import MISREAD, MOMENTS, ONE_VALUE, unreadable_file
 from gateway.delta.moments import suspects
 from gateway.delta.scan import missing_file
 from gateway.delta.schema import Column, UnreadableType
@@ -125,7 +125,7 @@ def _described(path: str, size: int, _modified: int, within: Within) -> tuple[tu
     try:
         with opened_parquet(path, within, size) as file:
             schema, leaves, rows = file.schema_arrow, file.schema, file.metadata.num_rows
-            facts = {ONE_VALUE: one_valued(file.metadata), MISLEADING: file.facts.misleading, MOMENTS: suspects(file)}
+            facts = {ONE_VALUE: one_valued(file.metadata), MISREAD: file.facts.misread, MOMENTS: suspects(file)}
         # The leaves in order: only they tell INT96 (an instant) from a local timestamp.
         physical = iter([leaves.column(i).physical_type for i in range(len(leaves))])
         columns = tuple(_column(f.name, f.type, physical) for f in schema)

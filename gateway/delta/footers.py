@@ -25,7 +25,7 @@ _MOST_GROUPS = 32_767  # as many as they have numbers
 class LookedAt(pq.ParquetFile):  # type: ignore[misc]
     """A Parquet file whose footer can be true, and what was seen in it."""
 
-    facts = Facts(in_order=True, misleading=frozenset())
+    facts = Facts(in_order=True, misread={})
 
 
 @contextmanager

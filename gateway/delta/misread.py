@@ -70,8 +70,8 @@ def file_problem(
             # Where floats are compared, the engine is told of no statistics.
             if not floats_compared and column.physical in names.get(ONE_VALUE, ()):
                 return f"the column {column.name} may hold NaN beside its only value in a file"
-            if column.physical in names.get(MISLEADING, ()):
-                return f"the column {column.name} has statistics in a file that mislead"
+            if column.physical in names.get(MISREAD, ()):
+                return f"the column {column.name} has {names[MISREAD][column.physical]} in a file"
             if column.physical in names.get(MOMENTS, ()):
                 return f"the column {column.name} may have dates of the old calendar, or nanoseconds, in a file"
             if column.physical.casefold() in names.get(TWICE, ()):
@@ -105,7 +105,7 @@ def _names_in(path: str, within: Within) -> NameTree:
             counts = Counter(name.casefold() for name in file.schema_arrow.names)
             twice = {name for name, count in counts.items() if count > 1}
             facts = {ONE_VALUE: one_valued(file.metadata), TWICE: twice, ROWS: file.metadata.num_rows}
-            facts |= {IN_ORDER: file.facts.in_order, MISLEADING: file.facts.misleading, MOMENTS: suspects(file)}
+            facts |= {IN_ORDER: file.facts.in_order, MISREAD: file.facts.misread, MOMENTS: suspects(file)}
             return {**_tree(file.schema_arrow), **facts}
     except (pa.ArrowException, OSError) as error:
         raise unreadable_file(path, error) from error
@@ -117,8 +117,8 @@ ONE_VALUE = "\0one value"
 TWICE = "\0twice"
 #: Where their number of rows stands.
 ROWS = "\0rows"
-#: Where those whose statistics mislead stand.
-MISLEADING = "\0misleading"
+#: Where those stand that the engine misreads, with what they have.
+MISREAD = "\0misread"
 #: Where those with dates and times of the old calendar, or of nanoseconds, stand.
 MOMENTS = "\0moments"
 #: Where it stands whether its row groups are in order.

@@ -6,7 +6,7 @@ so that is looked for before they are asked. Layout: parquet.thrift of the Apach
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -21,7 +21,11 @@ _TYPES = 8  # physical ones
 # INT96, BYTE_ARRAY, FIXED_LEN_BYTE_ARRAY, and numbers without a sign: the first statistics compared all as if they had signs.
 _UNORDERED, _UNSIGNED = (3, 6, 7), range(11, 15)
 _DEEPEST = 100
-_COUNTS_SOME = b"parquet-rs"  # before 53.1 it left out how often a column is NULL where that was never
+# Writers that left out how often a column is NULL where that was never, before parquet-rs 53.1.
+_COUNTS_SOME = (b"parquet-rs", b"delta-rs", b"datafusion")
+_DELTA_PACKED = 5
+# Writers whose packed numbers come in blocks of 32 or 64, the only ones that the engine can skip some of.
+_SMALL_MINIBLOCKS = (*_COUNTS_SOME, b"parquet-cpp", b"parquet-mr version")
 # Bytes of a value in statistics, by physical type: BOOLEAN, INT32, INT64, FLOAT, DOUBLE.
 _WIDTHS = {0: 1, 1: 4, 2: 8, 4: 4, 5: 8}
 
@@ -65,6 +69,7 @@ class _Statistics(_Struct):
 class _Column(_Struct):
     thrift_spec = _fields(
         (1, TType.I32, "type", None),
+        (2, TType.LIST, "encodings", (TType.I32, None, False)),
         (3, TType.LIST, "path", (TType.STRING, "BINARY", False)),
         (5, TType.I64, "values", None),
         (7, TType.I64, "length", None),
@@ -143,41 +148,43 @@ class Facts(NamedTuple):
 
     Attributes:
         in_order: whether its row groups are numbered as they come, or not at all: by these numbers the engine counts rows.
-        misleading: columns, or those with fields, whose statistics are in an order that is not that of their values, or do not
-            tell how often they are NULL, which the engine takes for never (DataFusion 55).
+        misread: columns, or those with fields, that the engine (DataFusion 55) reads wrongly or not at all: what they have.
     """
 
     in_order: bool
-    misleading: frozenset[str]
+    misread: Mapping[str, str]
 
 
 def check_facts(file: pa.NativeFile, size: int) -> Facts:
     """Raise ArrowInvalid unless what the footer of a file of `size` bytes says of its columns can be true."""
     facts = _decoded(_File, _footer(file, size))
     leaves, rows, groups = list(_leaves(facts.schema or [])), 0, facts.groups or []
-    misleading, counted = set[bytes](), (facts.writer or b"").startswith(_COUNTS_SOME)
+    misread, writer = dict[str, str](), facts.writer or b""
     for group in groups:
         if group.rows is None or group.rows < 0 or len(group.chunks or []) != len(leaves):
             raise impossible(f"a row group of {group.rows} rows and {len(group.chunks or [])} columns")
         rows += group.rows
         for chunk, leaf in zip(group.chunks or [], leaves, strict=True):
             _check_chunk(chunk, leaf, group.rows, size)
-            if _misleads(chunk.column.statistics, leaf, counted):
-                misleading.add(leaf.path[0])
+            if (what := _misread(chunk.column, leaf, writer)) is not None:
+                misread[leaf.path[0].decode(errors="replace")] = what
     if rows != facts.rows:
         raise impossible(f"{facts.rows} rows, and {rows} in its row groups")
     numbers = [group.ordinal for group in groups]
     in_order = numbers in (list(range(len(groups))), [None] * len(groups))
-    return Facts(in_order, frozenset(name.decode(errors="replace") for name in misleading))
+    return Facts(in_order, misread)
 
 
-def _misleads(told: Any, leaf: Leaf, counted: bool) -> bool:
-    """Whether the engine takes statistics for something else; `counted`: the writer leaves out no number of NULLs but none."""
+def _misread(column: Any, leaf: Leaf, writer: bytes) -> str | None:
+    """What a column has that the engine takes for something else, or cannot read."""
+    told = column.statistics
+    if _DELTA_PACKED in (column.encodings or ()) and not writer.startswith(_SMALL_MINIBLOCKS):
+        return "numbers packed in blocks of which the engine skips none"
     if told is None:
-        return False
-    if told.nulls is None and leaf.definitions and not counted:
-        return True
-    return leaf.unordered and _is_old(told)
+        return None
+    if told.nulls is None and leaf.definitions and not writer.startswith(_COUNTS_SOME):
+        return "statistics without the number of NULLs, which the engine takes for none"
+    return "old statistics" if leaf.unordered and _is_old(told) else None
 
 
 def _is_old(told: Any) -> bool:

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from gateway.protocol.client import Client, RemoteError
-from tests.attacks import compact
+from tests.attacks import compact, packed
 from tests.attacks.attacker import add_action, answer, log_action, outcome
 from tests.live.gateway import Server
 
@@ -251,6 +251,35 @@ def test_nulls_that_files_do_not_count_are_found(
             assert answer(client, f"SELECT {name} AS n FROM {relation} ORDER BY {name} LIMIT 1") == [{"n": None}]
         assert answer(client, f"SELECT count(*) AS n FROM {relation} WHERE k <=> NULL OR k > 200") == [{"n": 3 * rows}]
         assert answer(client, f"SELECT count(*) AS n FROM {relation} WHERE NOT k IS NOT NULL") == [{"n": rows}]
+
+
+@pytest.mark.parametrize("of_folder", [False, True], ids=["table", "folder"])
+def test_numbers_packed_in_blocks_as_photon_does(make: Make, server: Server, client: Client, of_folder: bool) -> None:
+    count = 20_000
+    schema = pa.schema([pa.field("a", pa.int64(), nullable=False), pa.field("b", pa.int64(), nullable=False)])
+    numbers = [i * 7 + i * i % 13 for i in range(count)]
+    rows = pa.table({"a": [i * 37 % count for i in range(count)], "b": numbers}, schema=schema)
+
+    def change(path: Path) -> None:
+        packed.write(rows, path, 256, "parquet-mr compatible Photon version 0.2 (build 17.3)")
+
+    table = make([field("a"), field("b")], rows, change=change)
+    relation = "legal"
+    if of_folder:
+        folder = server.warehouse.parent / "files" / "packed"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        shutil.copy(table / "a.parquet", folder)
+        relation = f"parquet.`{folder}`"
+    assert answer(client, f"SELECT sum(b) AS n FROM {relation}") == [{"n": sum(numbers)}]
+    assert answer(client, f"SELECT b FROM {relation} WHERE a = 777") == [{"b": 159}]
+    some = sum(b for a, b in zip(rows["a"].to_pylist(), numbers, strict=True) if a % 1000 == 5)
+    assert answer(client, f"SELECT sum(b) AS n FROM {relation} WHERE a % 1000 = 5") == [{"n": some}]
+    if not of_folder:
+        answer(client, "DELETE FROM legal WHERE a = 777")
+        assert answer(client, "SELECT count(*) AS n, sum(b) AS s FROM legal") == [
+            {"n": count - 1, "s": sum(numbers) - 159}
+        ]
 
 
 def test_columns_that_have_each_others_names_in_files(client: Client) -> None:
