@@ -148,9 +148,10 @@ class DataFusionEngine:
             # A join waits for all partitions of its other side before it tells a scan what to read, and for ever where a join
             # above has asked for some of them only (DataFusion 55).
             settings["datafusion.optimizer.enable_join_dynamic_filter_pushdown"] = str(filters_ahead).lower()
-            runtime = datafusion.RuntimeEnvBuilder().with_fair_spill_pool(self.memory_limit)
             os.makedirs(self.spill, exist_ok=True)
-            runtime = runtime.with_disk_manager_specified(self.spill)
+            # A folder that it is given the engine forgets with the next setting of its runtime (DataFusion 55).
+            os.environ["TMPDIR"] = self.spill
+            runtime = datafusion.RuntimeEnvBuilder().with_fair_spill_pool(self.memory_limit).with_disk_manager_os()
             ctx = datafusion.SessionContext(datafusion.SessionConfig(settings), runtime)
             files = economy.merged_files(self.memory_limit, partitions)
             ctx.sql(f"SET datafusion.runtime.max_spill_merge_fan_in = {files}").collect()

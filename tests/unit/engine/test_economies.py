@@ -92,3 +92,12 @@ def test_partitions_that_spill_at_once_do_not_wait_for_each_other(tmp_path: Path
     thread.start()
     thread.join(60)
     assert groups == [13] * 15
+
+
+def test_what_does_not_fit_lies_where_it_should(tmp_path: Path) -> None:
+    ctx = DataFusionEngine(1 << 26, str(tmp_path / "it's here"), partitions=2).context(False, False, NONE)
+    stream = ctx.sql(
+        "SELECT v, repeat(CAST(v AS varchar), 12) AS s FROM generate_series(1, 1500000) AS t(v) ORDER BY s"
+    ).execute_stream()
+    assert next(iter(stream)) is not None
+    assert [p for p in (tmp_path / "it's here").rglob("*") if p.is_file()]
