@@ -97,9 +97,16 @@ class _Chunk(_Struct):
     )
 
 
+class _Sorting(_Struct):
+    thrift_spec = _fields((1, TType.I32, "column", None))
+
+
 class _Group(_Struct):
     thrift_spec = _fields(
-        (1, TType.LIST, "chunks", _list_of(_Chunk)), (3, TType.I64, "rows", None), (7, TType.I16, "ordinal", None)
+        (1, TType.LIST, "chunks", _list_of(_Chunk)),
+        (3, TType.I64, "rows", None),
+        (4, TType.LIST, "sorted", _list_of(_Sorting)),
+        (7, TType.I16, "ordinal", None),
     )
 
 
@@ -167,12 +174,22 @@ def check_facts(file: pa.NativeFile, size: int) -> Facts:
         for chunk, leaf in zip(group.chunks or [], leaves, strict=True):
             _check_chunk(chunk, leaf, group.rows, size)
             if (what := _misread(chunk.column, leaf, writer)) is not None:
-                misread[leaf.path[0].decode(errors="replace")] = what
+                misread[_column_of(leaf)] = what
+        for key in group.sorted or []:
+            if key.column is None or not 0 <= key.column < len(leaves):
+                raise impossible(f"rows sorted by the column {key.column} of {len(leaves)}")
+            misread[_column_of(leaves[key.column])] = (
+                "rows sorted within row groups, which the engine takes for the whole"
+            )
     if rows != facts.rows:
         raise impossible(f"{facts.rows} rows, and {rows} in its row groups")
     numbers = [group.ordinal for group in groups]
     in_order = numbers in (list(range(len(groups))), [None] * len(groups))
     return Facts(in_order, misread)
+
+
+def _column_of(leaf: Leaf) -> str:
+    return leaf.path[0].decode(errors="replace")
 
 
 def _misread(column: Any, leaf: Leaf, writer: bytes) -> str | None:

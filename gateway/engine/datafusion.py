@@ -406,7 +406,11 @@ _PATTERNS: tuple[tuple[str, str, str], ...] = (
 
 
 # What the engine says of days that its calendar does not reach.
-_BEYOND_CALENDAR = ("Cannot convert arrow_array::types::TimestampMicrosecondType", "to temporal for Date32")
+_BEYOND_CALENDAR = (
+    "Cannot convert arrow_array::types::TimestampMicrosecondType",
+    "to temporal for Date32",
+    "Cannot cast timezone to different timezone",  # of INT96, which has none
+)
 
 # What the engine says of valid statements that it has no plan for; all of it before a row is read.
 _UNPLANNED = (

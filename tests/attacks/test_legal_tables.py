@@ -254,6 +254,31 @@ def test_nulls_that_files_do_not_count_are_found(
 
 
 @pytest.mark.parametrize("of_folder", [False, True], ids=["table", "folder"])
+def test_rows_that_are_sorted_within_row_groups_only(
+    make: Make, server: Server, client: Client, of_folder: bool
+) -> None:
+    group = [1] * 1000 + [2] * 1000 + [3] * 1000
+    rows = pa.table({"a": group * 2, "b": list(range(6000))})
+
+    def change(path: Path) -> None:
+        pq.write_table(rows, path, row_group_size=3000, sorting_columns=[pq.SortingColumn(0)])
+
+    table = make([field("a"), field("b")], rows, change=change)
+    relation = "legal"
+    if of_folder:
+        folder = server.warehouse.parent / "files" / "sorted"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        shutil.copy(table / "a.parquet", folder)
+        relation = f"parquet.`{folder}`"
+    assert answer(client, f"SELECT count(DISTINCT a) AS n FROM {relation}") == [{"n": 3}]
+    assert answer(client, f"SELECT a, count(*) AS n FROM {relation} GROUP BY a ORDER BY a") == [
+        {"a": a, "n": 2000} for a in (1, 2, 3)
+    ]
+    assert answer(client, f"SELECT a FROM {relation} ORDER BY a LIMIT 1 OFFSET 1500") == [{"a": 1}]
+
+
+@pytest.mark.parametrize("of_folder", [False, True], ids=["table", "folder"])
 def test_numbers_packed_in_blocks_as_photon_does(make: Make, server: Server, client: Client, of_folder: bool) -> None:
     count = 20_000
     schema = pa.schema([pa.field("a", pa.int64(), nullable=False), pa.field("b", pa.int64(), nullable=False)])

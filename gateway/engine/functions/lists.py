@@ -169,9 +169,23 @@ def codes(values: pa.Array) -> Ints:
         result: Ints = pc.fill_null(indices, -1).to_numpy(zero_copy_only=False).astype(np.int64)
         return result
     seen: dict[Any, int] = {}
-    return np.array(
-        [-1 if v is None else seen.setdefault(_frozen(v), len(seen)) for v in values.to_pylist()], dtype=np.int64
-    )
+    found = _without_times(values).to_pylist()
+    return np.array([-1 if v is None else seen.setdefault(_frozen(v), len(seen)) for v in found], dtype=np.int64)
+
+
+def _without_times(values: pa.Array) -> pa.Array:
+    """The values with whole numbers for dates and times, which Python has for the years 1 to 9999 only."""
+    return values.cast(_untimed(values.type))
+
+
+def _untimed(t: pa.DataType) -> pa.DataType:
+    if pa.types.is_struct(t):
+        return pa.struct([f.with_type(_untimed(f.type)) for f in t])
+    if pa.types.is_list(t):
+        return pa.list_(t.value_field.with_type(_untimed(t.value_type)))
+    if pa.types.is_timestamp(t) or pa.types.is_duration(t):
+        return pa.int64()
+    return pa.int32() if pa.types.is_date32(t) else t
 
 
 def _compared(a: Any, b: Any) -> int:
@@ -203,7 +217,7 @@ def ranks(values: pa.Array) -> Ints:
     if plain is None:
         distinct = codes(values)
         _, first = np.unique(distinct, return_index=True)
-        samples = values.take(pa.array(first)).to_pylist()
+        samples = _without_times(values.take(pa.array(first))).to_pylist()
         known = [(v, int(distinct[i])) for v, i in zip(samples, first, strict=True) if v is not None]
         known.sort(key=cmp_to_key(_by_value))
         nested = np.full(len(known) + 2, -1, dtype=np.int64)
