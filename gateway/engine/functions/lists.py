@@ -175,7 +175,8 @@ def codes(values: pa.Array) -> Ints:
 
 def _without_times(values: pa.Array) -> pa.Array:
     """The values with whole numbers for dates and times, which Python has for the years 1 to 9999 only."""
-    return values.cast(_untimed(values.type))
+    untimed = _untimed(values.type)
+    return values if untimed == values.type else values.cast(untimed)
 
 
 def _untimed(t: pa.DataType) -> pa.DataType:
