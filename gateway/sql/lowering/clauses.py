@@ -120,7 +120,7 @@ def _known(condition: Expr) -> Expr:
 
 def sort(writer: BlockWriter, rel: b.Sort) -> Block:
     block = writer.block(rel.input)
-    if _is_one_row(rel.input):  # Spark asks for no key of it, not for one that raises
+    if _is_at_most_one_row(rel.input):  # Spark asks for no key of it, not for one that raises
         return block
     if block.items is not None or block.limited or block.distinct or block.order:
         block = writer.close(block)
@@ -128,7 +128,7 @@ def sort(writer: BlockWriter, rel: b.Sort) -> Block:
     return block
 
 
-def _is_one_row(rel: b.Rel) -> bool:
+def _is_at_most_one_row(rel: b.Rel) -> bool:
     while isinstance(rel, (b.Project, b.Filter, b.Sort)):
         rel = rel.input
     return isinstance(rel, b.OneRow) or (isinstance(rel, b.Aggregate) and not rel.keys and rel.sets is None)
