@@ -92,7 +92,8 @@ def read(data: bytes, at: int) -> tuple[dict[int, Any], int]:
     return fields, at + 1
 
 
-def _unsigned(number: int) -> bytes:
+def unsigned(number: int) -> bytes:
+    """A number in as many bytes of seven bits as it has."""
     found = bytearray()
     while number > 127:
         found.append(number & 127 | 128)
@@ -111,7 +112,7 @@ def written(kind: int, value: Any) -> bytes:
         return found + b"\0"
     if kind in (LIST, SET):
         of, values = value
-        head = bytes([len(values) << 4 | of]) if len(values) < _LONG else bytes([0xF0 | of]) + _unsigned(len(values))
+        head = bytes([len(values) << 4 | of]) if len(values) < _LONG else bytes([0xF0 | of]) + unsigned(len(values))
         flags = of in (TRUE, FALSE)
         return head + b"".join(bytes([TRUE if v else FALSE]) if flags else written(of, v) for v in values)
     if kind in (TRUE, FALSE):
@@ -119,7 +120,7 @@ def written(kind: int, value: Any) -> bytes:
     if kind == BYTE:
         return bytes([value & 255])
     if kind == BINARY:
-        return _unsigned(len(value)) + bytes(value)
+        return unsigned(len(value)) + bytes(value)
     if kind == DOUBLE:
         return bytes(value)
-    return _unsigned(((value << 1) ^ (value >> 63)) & (2**64 - 1))
+    return unsigned(((value << 1) ^ (value >> 63)) & (2**64 - 1))

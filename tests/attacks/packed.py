@@ -39,7 +39,7 @@ def write(table: pa.Table, path: Path, miniblock: int, writer: str) -> None:
 
 def _packed(values: Sequence[int], miniblock: int) -> bytes:
     """The values as blocks of four miniblocks: the least difference of each block, and how much greater the others are."""
-    out = _varint(4 * miniblock) + _varint(4) + _varint(len(values)) + _zigzag(values[0])
+    out = compact.unsigned(4 * miniblock) + compact.unsigned(4) + compact.unsigned(len(values)) + _zigzag(values[0])
     steps = [after - before for before, after in pairwise(values)]
     for at in range(0, len(steps), 4 * miniblock):
         block = steps[at : at + 4 * miniblock]
@@ -54,13 +54,5 @@ def _packed(values: Sequence[int], miniblock: int) -> bytes:
     return out
 
 
-def _varint(number: int) -> bytes:
-    found = bytearray()
-    while number > 127:
-        found.append(number & 127 | 128)
-        number >>= 7
-    return bytes([*found, number])
-
-
 def _zigzag(number: int) -> bytes:
-    return _varint(number * 2 if number >= 0 else -number * 2 - 1)
+    return compact.unsigned(number * 2 if number >= 0 else -number * 2 - 1)

@@ -53,6 +53,15 @@ def make(server: Server) -> Iterator[Make]:
     shutil.rmtree(folder)
 
 
+def as_folder(server: Server, table: Path, name: str) -> str:
+    """The file of a table in a folder of its own, as a statement reads it."""
+    folder = server.warehouse.parent / "files" / name
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    shutil.copy(table / "a.parquet", folder)
+    return f"parquet.`{folder}`"
+
+
 def field(name: str, of: Any = "long", number: int | None = None) -> dict[str, Any]:
     """A field of a table's schema, with a number in files or without."""
     mapping = {"delta.columnMapping.id": number, "delta.columnMapping.physicalName": name}
@@ -201,13 +210,7 @@ def test_bounds_of_old_files_hide_no_rows(
 ) -> None:
     of, values, bounds, sought = OLD[old]
     table = make([field("s", of)], pa.table({"s": pa.chunked_array([values] * rows)}), change=as_of_old(*bounds))
-    relation = "legal"
-    if of_folder:
-        folder = server.warehouse.parent / "files" / "old"
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir()
-        shutil.copy(table / "a.parquet", folder)
-        relation = f"parquet.`{folder}`"
+    relation = as_folder(server, table, "old") if of_folder else "legal"
     for _ in range(3):  # the engine keeps what it has seen of a file
         assert answer(client, f"SELECT count(*) AS n FROM {relation} WHERE {sought}") == [{"n": rows}]
 
@@ -237,13 +240,7 @@ def test_nulls_that_files_do_not_count_are_found(
 
     fields = [field("k"), field("s", "string"), field("d", "double")]
     table = make(fields, columns, change=change)
-    relation = "legal"
-    if of_folder:
-        folder = server.warehouse.parent / "files" / "uncounted"
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir()
-        shutil.copy(table / "a.parquet", folder)
-        relation = f"parquet.`{folder}`"
+    relation = as_folder(server, table, "uncounted") if of_folder else "legal"
     for _ in range(2):  # the engine keeps what it has seen of a file
         for name in "ksd":
             assert answer(client, f"SELECT count(*) AS n FROM {relation} WHERE {name} IS NULL") == [{"n": rows}]
@@ -264,13 +261,7 @@ def test_rows_that_are_sorted_within_row_groups_only(
         pq.write_table(rows, path, row_group_size=3000, sorting_columns=[pq.SortingColumn(0)])
 
     table = make([field("a"), field("b")], rows, change=change)
-    relation = "legal"
-    if of_folder:
-        folder = server.warehouse.parent / "files" / "sorted"
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir()
-        shutil.copy(table / "a.parquet", folder)
-        relation = f"parquet.`{folder}`"
+    relation = as_folder(server, table, "sorted") if of_folder else "legal"
     assert answer(client, f"SELECT count(DISTINCT a) AS n FROM {relation}") == [{"n": 3}]
     assert answer(client, f"SELECT a, count(*) AS n FROM {relation} GROUP BY a ORDER BY a") == [
         {"a": a, "n": 2000} for a in (1, 2, 3)
@@ -289,13 +280,7 @@ def test_numbers_packed_in_blocks_as_photon_does(make: Make, server: Server, cli
         packed.write(rows, path, 256, "parquet-mr compatible Photon version 0.2 (build 17.3)")
 
     table = make([field("a"), field("b")], rows, change=change)
-    relation = "legal"
-    if of_folder:
-        folder = server.warehouse.parent / "files" / "packed"
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir()
-        shutil.copy(table / "a.parquet", folder)
-        relation = f"parquet.`{folder}`"
+    relation = as_folder(server, table, "packed") if of_folder else "legal"
     assert answer(client, f"SELECT sum(b) AS n FROM {relation}") == [{"n": sum(numbers)}]
     assert answer(client, f"SELECT b FROM {relation} WHERE a = 777") == [{"b": 159}]
     some = sum(b for a, b in zip(rows["a"].to_pylist(), numbers, strict=True) if a % 1000 == 5)

@@ -12,21 +12,15 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
 import pyarrow as pa
 
-from gateway.engine.base import Query
 from gateway.engine.datafusion import DataFusionEngine
-from gateway.planner import plan
-from gateway.sql.compile import compile_query
-from gateway.sql.read.command_nodes import Query as QueryCommand
-from gateway.sql.read.commands import parse_command
-from gateway.sql.read.statement import read_statement
 from tests.conformance.session import Session, open_runner
-from tests.fuzz.served import Served
+from tests.fuzz.served import Served, planned
 
 SECONDS = 60.0
 AMPLE = 1 << 30
@@ -179,19 +173,12 @@ class Runs:
         if engine is None:
             engine = DataFusionEngine(asked.limit, self._spill, asked.partitions)
             self._engines[asked.partitions, asked.limit] = engine
-        execution = engine.run(self._planned(asked.text))
+        execution = engine.run(planned(self.session, asked.text))
         try:
             execution.start()
             return _digest(execution.batches())
         finally:
             execution.close()
-
-    def _planned(self, text: str) -> Query:
-        command = parse_command(read_statement(text))
-        assert isinstance(command, QueryCommand)
-        env = self.session.runner.environment(self.session.state)
-        query, _ = self.session.runner.bind(command.tree, env)
-        return replace(plan(compile_query(query, env.context)).query, small=False)
 
 
 def _digest(batches: Iterator[pa.RecordBatch]) -> str:

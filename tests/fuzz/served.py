@@ -6,12 +6,19 @@ import multiprocessing
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from gateway.engine.base import Query
 from gateway.errors import GatewayError
+from gateway.planner import plan
+from gateway.sql.compile import compile_query
+from gateway.sql.read.command_nodes import Query as QueryCommand
+from gateway.sql.read.commands import parse_command
+from gateway.sql.read.statement import read_statement
+from tests.conformance.session import Session
 
 _STARTING_SECONDS = 300.0
 _WORKING = 0.1  # of a second: who waits takes less
@@ -82,6 +89,15 @@ class Served(Generic[Asked, Answer]):
         """What the process has computed so far; Linux's (proc(5): utime and stime are the 14th and 15th field)."""
         fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def planned(session: Session, text: str) -> Query:
+    """A statement for an engine of any kind, as one that is not small."""
+    command = parse_command(read_statement(text))
+    assert isinstance(command, QueryCommand)
+    env = session.runner.environment(session.state)
+    query, _ = session.runner.bind(command.tree, env)
+    return replace(plan(compile_query(query, env.context)).query, small=False)
 
 
 def _serve(pipe: Connection, made: Callable[[Path], Callable[[Any], Any]], folder: Path) -> None:

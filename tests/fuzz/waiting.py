@@ -12,21 +12,15 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import Any
 
-from gateway.engine.base import Query
 from gateway.engine.datafusion import DataFusionEngine
 from gateway.engine.economies import Economy
-from gateway.planner import plan
-from gateway.sql.compile import compile_query
-from gateway.sql.read.command_nodes import Query as QueryCommand
-from gateway.sql.read.commands import parse_command
-from gateway.sql.read.statement import read_statement
 from tests.conformance.session import Session, open_runner
-from tests.fuzz.served import Served
+from tests.fuzz.served import Served, planned
 
 SECONDS = 10.0
 #: Tables by their files: how many, and rows of each.
@@ -178,19 +172,12 @@ class _Runs:
             made = _Repartitioning if asked.repartitions else DataFusionEngine
             engine = made(1 << 30, self._spill, asked.partitions)
             self._engines[asked.partitions, asked.repartitions] = engine
-        execution = engine.run(self._planned(asked.text))
+        execution = engine.run(planned(self.session, asked.text))
         try:
             execution.start()
             return sum(batch.num_rows for batch in execution.batches())
         finally:
             execution.close()
-
-    def _planned(self, text: str) -> Query:
-        command = parse_command(read_statement(text))
-        assert isinstance(command, QueryCommand)
-        env = self.session.runner.environment(self.session.state)
-        query, _ = self.session.runner.bind(command.tree, env)
-        return replace(plan(compile_query(query, env.context)).query, small=False)
 
 
 class Waiting:
