@@ -34,6 +34,15 @@ _LITERALS: dict[str, tuple[Any, ...]] = {
 }
 
 
+def seeds(first: int, count: int) -> range:
+    """Seeds of histories: those of GATEWAY_TEST_HISTORIES (how many, or `first-last`), or `count` of them."""
+    chosen = os.environ.get("GATEWAY_TEST_HISTORIES", str(count))
+    if "-" not in chosen:
+        return range(first, first + int(chosen))
+    start, last = chosen.split("-")
+    return range(int(start), int(last) + 1)
+
+
 def literal(value: Any) -> str:
     """A value as SQL has it."""
     if value is None:

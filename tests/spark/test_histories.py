@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ import pytest
 
 from tests.live.featured import FeaturedHistory
 from tests.live.gateway import Server
+from tests.live.histories import seeds
 from tests.live.spark import Sql
 
 pytestmark = pytest.mark.spark
@@ -57,7 +57,7 @@ class SharedHistory(FeaturedHistory):
         """Spark may count otherwise."""
 
 
-@pytest.mark.parametrize("seed", range(1000, 1000 + int(os.environ.get("GATEWAY_TEST_HISTORIES", "2"))))
+@pytest.mark.parametrize("seed", seeds(1000, 2))
 def test_both_engines_write_a_history(sql: Sql, spark_server: Server, seed: int) -> None:
     sql.auto("DROP TABLE IF EXISTS t")
     files = spark_server.log.parent / "files" / f"of-{seed}"

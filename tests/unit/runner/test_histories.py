@@ -5,13 +5,12 @@ After each statement the table is read here and by another reader of Delta table
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 
 from tests.live.featured import FeaturedHistory
-from tests.live.histories import History
+from tests.live.histories import History, seeds
 from tests.unit.runner.session import Session
 from tests.unit.runner.written import folder_of
 
@@ -29,7 +28,7 @@ def test_a_history_is_what_its_statements_say(session: Session, seed: int, parti
         history.compare(f"SELECT k, s, d, p FROM t VERSION AS OF {version}", rows, f"version {version}")
 
 
-@pytest.mark.parametrize("seed", range(int(os.environ.get("GATEWAY_TEST_HISTORIES", "12"))))
+@pytest.mark.parametrize("seed", seeds(0, 12))
 def test_a_history_of_a_table_with_features(session: Session, seed: int, tmp_path: Path) -> None:
     allowed = session.runner.environment(session.state).tables.paths.roots[-1]
     files = Path(allowed) / tmp_path.name
