@@ -249,3 +249,18 @@ class UdfSpec:
     returns: DataType
     params: tuple[Any, ...] = ()
     volatile: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class BodySpec:
+    """The body of a lambda that a function of ours computes: the engine's text over columns ``"c0"``, ``"c1"`` … of `args`.
+
+    `udfs` are the functions of ours that the text calls, by name. One is `chained` if the text may stand where its first
+    column does, once, and another column in the place of the second one.
+    """
+
+    text: str
+    args: tuple[DataType, ...]
+    returns: DataType
+    udfs: tuple[tuple[str, UdfSpec], ...] = ()
+    chained: bool = False

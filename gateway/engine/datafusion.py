@@ -20,15 +20,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gateway.engine.base import Execution, Planning, Query, Source, UdfSpec
+from gateway.engine.bodies import EngineBody
 from gateway.engine.economies import FEWER_RULES, NONE, ONE_PARTITION, Economy, is_at_odds
 from gateway.engine.functions import IMPLEMENTATIONS, Kernel, guarded, load, row_error_in
 from gateway.engine.functions.distinct import once_for_constants
+from gateway.engine.functions.folds import folded
 from gateway.engine.functions.moving import moving
 from gateway.engine.known import KnownExecution
 from gateway.engine.measures import Operator, operators
 from gateway.engine.shapes import check_schema, conformed, without_views
 from gateway.errors import GatewayError, ResourceError, ServerError, UnsupportedError, UserError, disk_full
 from gateway.instants import BEYOND_CLOCK
+from gateway.worker_jobs import BodySpec
 
 Made = TypeVar("Made")
 
@@ -185,12 +188,27 @@ class DataFusionEngine:
             ctx.register_udwf(datafusion.udwf(moving(spec), args, returns, volatility, name))
             known.add(name)
             return
+        kernel = self._kernel(spec)
+        kernel = kernel if spec.volatile else once_for_constants(kernel, returns)
+        ctx.register_udf(datafusion.udf(guarded(_exact(kernel, returns), spec.impl), args, returns, volatility, name))
+        known.add(name)
+
+    def _kernel(self, spec: UdfSpec) -> Kernel:
+        if spec.impl == "fold":
+            return folded(*map(self._body, spec.params))
         factory = IMPLEMENTATIONS.get(spec.impl)
         if factory is None:
             raise ServerError("INTERNAL_ERROR", f"There is no implementation of {spec.impl}.")
-        kernel = factory(spec) if spec.volatile else once_for_constants(factory(spec), returns)
-        ctx.register_udf(datafusion.udf(guarded(_exact(kernel, returns), spec.impl), args, returns, volatility, name))
-        known.add(name)
+        return factory(spec)
+
+    def _body(self, spec: BodySpec) -> EngineBody:
+        def context() -> datafusion.SessionContext:
+            ctx = self.context(True, small=True, economy=NONE)
+            for name, inner in spec.udfs:
+                self.ensure(ctx, name, inner)
+            return ctx
+
+        return EngineBody(spec, context, _READ_ONLY, engine_error)
 
 
 def _plans(frame: Any) -> str:

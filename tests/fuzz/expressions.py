@@ -370,16 +370,23 @@ class Expressions:
         element = random.choice(("int", "string", "double"))
         items = self._leaf_or_more(f"array<{element}>", depth - 1)
         outer = self.scope
-        name = random.choice(("transform", "filter", "exists", "forall"))
+        name = random.choice(("transform", "filter", "exists", "forall", "aggregate"))
         self._use(name)
-        bound = [Column("x", element)] + ([Column("i", "int")] if name == "transform" and random.random() < 0.3 else [])
+        result = random.choice(ATOMIC) if name in ("transform", "aggregate") else "boolean"
+        start = (", ", self.of(result, 0)) if name == "aggregate" else ()
+        bound = [Column("a", result)] if start else []
+        bound += [
+            Column("x", element),
+            *([Column("i", "int")] if name == "transform" and random.random() < 0.3 else []),
+        ]
         self.scope = Scope([*bound, *bound, *outer.columns])
-        result = random.choice(ATOMIC) if name == "transform" else "boolean"
         body = self.of(result, max(depth - 1, 1))
         self.scope = outer
-        heads = "(x, i)" if len(bound) > 1 else "x"
-        type_ = {"transform": f"array<{result}>", "filter": f"array<{element}>"}.get(name, "boolean")
-        return expr(type_, f"{name}(", items, f", {heads} -> ", body, ")")
+        heads = f"({', '.join(column.text for column in bound)})" if len(bound) > 1 else "x"
+        type_ = {"transform": f"array<{result}>", "filter": f"array<{element}>", "aggregate": result}.get(
+            name, "boolean"
+        )
+        return expr(type_, f"{name}(", items, *start, f", {heads} -> ", body, ")")
 
     def _use(self, name: str) -> None:
         if name in CATALOGUE:

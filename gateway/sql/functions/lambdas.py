@@ -280,8 +280,49 @@ def _map_zip_with(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
     return bound.udf("map_from_entry_list", call.type, made, nullable=call.nullable)
 
 
+def _is_alike(left: DataType, right: DataType) -> bool:
+    """Whether two types differ in nullability and names of fields at most."""
+    match plain(left), plain(right):
+        case ArrayType() as a, ArrayType() as b:
+            return _is_alike(a.element, b.element)
+        case MapType() as a, MapType() as b:
+            return _is_alike(a.key, b.key) and _is_alike(a.value, b.value)
+        case StructType() as a, StructType() as b:
+            pairs = zip(a.fields, b.fields, strict=False)
+            return len(a.fields) == len(b.fields) and all(_is_alike(x.type, y.type) for x, y in pairs)
+        case a, b:
+            return a == b
+
+
 def _bind_aggregate(function: Function, site: Site) -> Expr:
-    raise refused(Call(VOID, True, function.name, (), span=site.span), f"The function {site.shown}")
+    """aggregate, reduce: the start's type is that of all that comes of it, but for nullability and names of fields."""
+    if len(site.args) not in (3, 4):
+        raise site.wrong_count("[3, 4]")
+    t, start = _array(site, 0), site.args[1]
+    state = (start.type, True)
+    merge = _open(site, 2).close([state, (t.element, t.contains_null)])
+    if merge.type == VOID:
+        merge = Lambda(start.type, True, merge.params, coerced(merge.body, start.type))
+    if not _is_alike(start.type, merge.type):
+        raise UserError(
+            "DATATYPE_MISMATCH.UNEXPECTED_INPUT_TYPE",
+            f'Cannot resolve "{site.shown}" due to data type mismatch: the third parameter requires the "{start.type.sql}" '
+            f'type, however the lambda gives the type "{merge.type.sql}".',
+            span=site.span,
+        )
+    if start.type == VOID:
+        raise refused(Call(VOID, True, site.shown, (), span=site.span), f"{site.shown} from an untyped NULL")
+    if len(site.args) == 4:
+        finish = _open(site, 3).close([state])
+    else:
+        var = LambdaVar(start.type, True, merge.params[0].id, "id")
+        finish = Lambda(start.type, True, (var,), var)
+    nullable = site.args[0].nullable or finish.nullable
+    return make(function, site, (site.args[0], start, merge, finish), finish.type, nullable)
+
+
+def _aggregate(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+    return bound.fn("fold", call.type, *args, nullable=call.nullable)
 
 
 ROWS: tuple[Function, ...] = (
@@ -294,5 +335,5 @@ ROWS: tuple[Function, ...] = (
     Function("transform_keys", bind=closed(_bind_over_map), lower=_transform_map),
     Function("transform_values", bind=closed(_bind_over_map), lower=_transform_map),
     Function("map_zip_with", bind=closed(_bind_map_zip_with), lower=_map_zip_with),
-    *(Function(name, bind=_bind_aggregate) for name in ("aggregate", "reduce")),
+    *(Function(name, bind=closed(_bind_aggregate), lower=_aggregate) for name in ("aggregate", "reduce")),
 )

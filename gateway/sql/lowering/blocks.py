@@ -138,6 +138,7 @@ class BlockWriter(ExpressionText):
         self.column_casts: dict[int, int] = {}
         self.weights: dict[int, int] = {}  # parts that columns are made of, by their ids
         self.over: str | None = None
+        self.variables: dict[int, str] = {}
         self.fresh = 0  # ids of columns made here, counting down
         self.root: Rel | None = None  # of the statement that is written
         self._types: dict[int, DataType] | None = None  # of columns, once somebody asks

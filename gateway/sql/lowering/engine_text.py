@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -35,7 +36,7 @@ from gateway.sqltypes import (
     is_nested,
     is_numeric,
 )
-from gateway.worker_jobs import UdfSpec
+from gateway.worker_jobs import BodySpec, UdfSpec
 
 MAX_DEPTH = 300  # nesting of generated expressions that DataFusion's recursive planner bears on a worker's stack
 
@@ -63,6 +64,7 @@ _ARROW_NAMES = {
 # Columns hold texts as views, or as plain arrays where an operator gives such; nested values, which these functions make,
 # and the arguments of functions of ours are always plain, and so are the nodes `_PLAIN`.
 _NESTING = {"make_array", "named_struct", "array_agg"}
+_CHAINED = 1000  # characters of a lambda that is written once for each of some elements
 _FEW_CASES = 3  # within a condition, which cost no time to speak of
 _PLAIN = (b.Lit, b.Udf, b.EngineCast, b.LambdaVar)
 _POSTFIX = {"IS NULL", "IS NOT NULL", "IS TRUE", "IS FALSE", "IS NOT TRUE", "IS NOT FALSE", "IS UNKNOWN"}
@@ -99,6 +101,7 @@ class ExpressionText:
     casts: int  # nested casts at the end of the last expression, through the columns of inner blocks
     column_casts: dict[int, int]
     over: str | None
+    variables: dict[int, str]  # how lambda variables are spelled that are columns here
 
     def block(self, rel: Rel) -> Any:
         """The block that computes a subquery; given by the subclass."""
@@ -150,6 +153,8 @@ class ExpressionText:
         name = e.name
         if name == "[]":
             return f"{self.expr(e.args[0])}[{self.expr(e.args[1])}]"
+        if name == "fold":
+            return self.fold(e)
         written = self.plain if name in _NESTING else self.expr
         text = f"{name}({', '.join([written(a) for a in e.args])})"
         if name not in _NO_CALLS:
@@ -241,7 +246,29 @@ class ExpressionText:
         return f"{params} -> {self.plain(e.body)}"
 
     def lambda_var(self, e: b.LambdaVar) -> str:
-        return f'"x{e.id}"'
+        return self.variables.get(e.id) or f'"x{e.id}"'
+
+    def fold(self, e: b.Fn) -> str:
+        """A function of ours that is given the bodies of its lambdas, and what they read from outside as arguments."""
+        bodies = [body for body in e.args if isinstance(body, b.Lambda)]
+        outside = list({part.id: part for body in bodies for part in _read_outside(body)}.values())
+        written = tuple(self._body(body, outside) for body in bodies)
+        given = (*(arg for arg in e.args if not isinstance(arg, b.Lambda)), *outside)
+        volatile = any(isinstance(part, b.Udf) and part.volatile for body in bodies for part in nodes(body))
+        return self.udf(b.Udf(e.type, e.nullable, e.name, given, written, volatile=volatile))
+
+    def _body(self, body: b.Lambda, outside: Sequence[b.Col | b.LambdaVar]) -> BodySpec:
+        """A lambda's body as text of its own, over columns of its parameters and of what is `outside`."""
+        read = (*body.params, *outside)
+        names = {part.id: f'"c{place}"' for place, part in enumerate(read)}
+        kept = self.udfs, self.envs, self.variables, self.over
+        self.udfs, self.envs, self.variables, self.over = {}, [names], names, None
+        try:
+            text = self.plain(body.body)
+            types = tuple(part.type for part in read)
+            return BodySpec(text, types, body.type, tuple(self.udfs.items()), _is_chained(body, text, names))
+        finally:
+            self.udfs, self.envs, self.variables, self.over = kept
 
     def window_fn(self, e: b.Window) -> str:
         if isinstance(e.fn, b.Call | b.Agg) and e.fn.fn in NOT_AS_WINDOW:
@@ -317,6 +344,24 @@ class ExpressionText:
         if t == BINARY:
             return f"X'{value.hex()}'" if value else "CAST('' AS BYTEA)"
         raise unsupported(f"A literal of type {t.sql}")
+
+
+def _is_chained(body: b.Lambda, text: str, names: dict[int, str]) -> bool:
+    """See `BodySpec.chained`: names in literals are no columns, and what is written twice would grow without end."""
+    if len(body.params) < 2 or len(text) > _CHAINED or body.params[0].type != body.type:
+        return False
+    read = Counter(part.id for part in nodes(body.body) if isinstance(part, b.LambdaVar))
+    state, element = (param.id for param in body.params[:2])
+    return read[state] == 1 and all(text.count(names[each]) == read[each] for each in (state, element))
+
+
+def _read_outside(body: b.Lambda) -> Iterator[b.Col | b.LambdaVar]:
+    """The columns and variables that the body of a lambda reads from outside of it."""
+    inside = nodes(body)
+    own = {param.id for part in inside if isinstance(part, b.Lambda) for param in part.params}
+    for part in inside:
+        if isinstance(part, (b.Col, b.LambdaVar)) and part.id not in own:
+            yield part
 
 
 def quoted(name: str) -> str:

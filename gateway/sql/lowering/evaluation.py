@@ -68,7 +68,7 @@ _INVOKED = frozenset(("decode", "encode", "parse_url", "try_parse_url"))
 _THOROUGH = frozenset(("arrays_zip", "concat"))
 
 # Only a NULL in the first operand spares the others.
-_BY_FIRST = frozenset(("format_string", "printf"))
+_BY_FIRST = frozenset(("aggregate", "format_string", "printf", "reduce"))
 
 #: NULL where an operand raises, if one of them is no number: `data` tells that behind the operator.
 TRIED = frozenset(("try_add", "try_divide", "try_mod", "try_multiply", "try_subtract"))

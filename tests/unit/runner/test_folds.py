@@ -1,0 +1,63 @@
+"""`aggregate` over arrays of all lengths, in batches: what folding them one by one in Python gives."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from gateway.engine.bodies import EngineBody
+from gateway.errors import GatewayError
+from gateway.sqltypes import BIGINT
+from gateway.worker_jobs import BodySpec
+from tests.unit.runner.session import Session
+
+Step = Callable[[int, int, int], int]
+_ROWS = 20_000  # some batches of the engine
+# Lambdas, and what they do; the first one is written into itself, the others are asked for an element at a time.
+_FOLDS: dict[str, Step] = {
+    "(a, x) -> a * 3 % 1000003 + x + k": lambda a, x, k: a * 3 % 1000003 + x + k,
+    "(a, x) -> CASE WHEN x > a THEN x ELSE a + k END": lambda a, x, k: x if x > a else a + k,
+    """(a, x) -> a + x + length('"c0" "c1"') - 9""": lambda a, x, k: a + x,
+    "(a, x) -> x": lambda a, x, k: x,
+    "(a, x) -> k": lambda a, x, k: k,
+}
+
+
+def _folded(step: Step, elements: Sequence[int], k: int) -> int:
+    state = k
+    for x in elements:
+        state = step(state, x, k)
+    return state
+
+
+@pytest.mark.parametrize("body", _FOLDS)
+def test_all_lengths_are_folded_at_once(session: Session, tmp_path: Path, body: str) -> None:
+    chance = random.Random(7)
+    lengths = [chance.choice((0, 0, 1, 2, 3, 7, 31, 32, 33, 70, None)) for _ in range(_ROWS)]
+    lists = [None if n is None else [chance.randrange(100) for _ in range(n)] for n in lengths]
+    folder = Path(session.runner.environment(session.state).tables.paths.roots[-1]) / tmp_path.name
+    folder.mkdir(parents=True)
+    rows = pa.table({"k": pa.array(range(_ROWS), pa.int64()), "v": pa.array(lists, pa.list_(pa.int64()))})
+    pq.write_table(rows, folder / "lists.parquet", row_group_size=5000)
+    found = session.rows(f"SELECT k, aggregate(v, k, {body}, a -> a - 1) FROM parquet.`{folder}`")
+    wanted = [(k, None if v is None else _folded(_FOLDS[body], v, k) - 1) for k, v in enumerate(lists)]
+    assert sorted(found) == wanted
+
+
+def test_an_error_of_one_row_is_the_statements(session: Session) -> None:
+    text = "SELECT aggregate(array(1, id), 0L, (a, x) -> a + if(x = 77, CAST(raise_error('it is ' || x) AS BIGINT), x))"
+    with pytest.raises(GatewayError, match="it is 77") as raised:
+        session.rows(f"{text} FROM range(100)")
+    assert raised.value.condition == "USER_RAISED_EXCEPTION"
+
+
+def test_what_may_not_stand_in_itself_is_not_asked_in_turn() -> None:
+    body = EngineBody(BodySpec('"c0" + "c0"', (BIGINT, BIGINT), BIGINT), lambda: None, None, ValueError)
+    assert not body.is_chained
+    with pytest.raises(ValueError, match="may not stand in itself"):
+        body.in_turn(pa.array([1]), [pa.array([1])])
