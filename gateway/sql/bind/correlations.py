@@ -20,7 +20,7 @@ from gateway.sql.typed.nodes import (
     WindowRel,
     With,
 )
-from gateway.sql.typed.walk import children, expressions_of, inputs_of, nodes
+from gateway.sql.typed.walk import children, conjuncts_of, expressions_of, has_columns, inputs_of, nodes
 
 _CATEGORY = "UNSUPPORTED_SUBQUERY_EXPRESSION_CATEGORY"
 #: The sides of a join that may read columns of the enclosing query: those that are never filled with NULL.
@@ -46,6 +46,9 @@ def check_correlation(plan: Rel, outer: Container[int], span: Span | None) -> No
         seen.add((id(rel), is_open))
         if _reads(expressions_of(rel), outer):
             if not is_open:
+                if isinstance(rel, Filter) and not all(map(has_columns, conjuncts_of(rel.condition))):
+                    # which Spark's optimizer may find to be false, and the rest of the filter needless
+                    raise unsupported("a constant beside a column of the outer query at this place", span)
                 raise UserError(
                     f"{_CATEGORY}.ACCESSING_OUTER_QUERY_COLUMN_IS_NOT_ALLOWED",
                     "Unsupported subquery expression: a column of the outer query is not allowed at this place.",

@@ -33,11 +33,27 @@ def plain_text(pattern: Expr) -> str | None:
     return out
 
 
+def _is_valid(pattern: Expr) -> bool:
+    """Whether a constant pattern is so simple that no text makes it fail: text, dots and classes, each at most repeated."""
+    if not isinstance(pattern, Lit) or not pattern.value:
+        return False
+    left = str(pattern.value).removeprefix("^").removesuffix("$")
+    while left:
+        size = 2 if left[0] == "\\" else 1
+        atom, left = left[:size], left[size:]
+        if size == 2 and not (atom[1:] in tuple("dDsSwW") or (atom[1:].isascii() and atom[1:] in _META)):
+            return False
+        if size == 1 and atom in _META and atom != ".":
+            return False
+        left = left[1:] if left[:1] in tuple("*+?") else left
+    return True
+
+
 def _rlike(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
     literal = plain_text(args[1])
     if literal is not None:
         return bound.fn("contains", BOOLEAN, args[0], bound.lit(literal, STRING), nullable=call.nullable)
-    return bound.udf("rlike", BOOLEAN, *args, nullable=call.nullable, raises=True)
+    return bound.udf("rlike", BOOLEAN, *args, nullable=call.nullable, raises=not _is_valid(args[1]))
 
 
 def _split(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
