@@ -23,6 +23,7 @@ from gateway.engine.base import Execution, Planning, Query, Source, UdfSpec
 from gateway.engine.bodies import EngineBody
 from gateway.engine.economies import FEWER_RULES, NONE, ONE_PARTITION, Economy, is_at_odds
 from gateway.engine.functions import IMPLEMENTATIONS, Kernel, guarded, load, row_error_in
+from gateway.engine.functions.comparators import compared
 from gateway.engine.functions.distinct import once_for_constants
 from gateway.engine.functions.folds import folded
 from gateway.engine.functions.moving import moving
@@ -64,6 +65,9 @@ _SETTINGS = {
 
 # Stands in a plan where numbers of rows are wanted above a condition that no scan has taken: nobody can give them there.
 _NO_NUMBER = "file_row_index()"
+
+# Functions of ours that are given the bodies of lambdas.
+_OVER_BODIES: Mapping[str, Callable[..., Kernel]] = {"compared": compared, "fold": folded}
 
 # Takes keys of a sort for determined by those before them where what was unique is repeated by a join.
 _LEFT_OUT = ("eliminate_duplicated_expr",)
@@ -194,8 +198,8 @@ class DataFusionEngine:
         known.add(name)
 
     def _kernel(self, spec: UdfSpec) -> Kernel:
-        if spec.impl == "fold":
-            return folded(*map(self._body, spec.params))
+        if spec.impl in _OVER_BODIES:
+            return _OVER_BODIES[spec.impl](*map(self._body, spec.params))
         factory = IMPLEMENTATIONS.get(spec.impl)
         if factory is None:
             raise ServerError("INTERNAL_ERROR", f"There is no implementation of {spec.impl}.")

@@ -370,23 +370,25 @@ class Expressions:
         element = random.choice(("int", "string", "double"))
         items = self._leaf_or_more(f"array<{element}>", depth - 1)
         outer = self.scope
-        name = random.choice(("transform", "filter", "exists", "forall", "aggregate"))
+        name = random.choice(("transform", "filter", "exists", "forall", "aggregate", "array_sort"))
         self._use(name)
-        result = random.choice(ATOMIC) if name in ("transform", "aggregate") else "boolean"
+        made = {"array_sort": "int", **dict.fromkeys(("transform", "aggregate"), random.choice(ATOMIC))}
+        result = made.get(name, "boolean")
         start = (", ", self.of(result, 0)) if name == "aggregate" else ()
-        bound = [Column("a", result)] if start else []
-        bound += [
-            Column("x", element),
-            *([Column("i", "int")] if name == "transform" and random.random() < 0.3 else []),
-        ]
+        bound = [Column("a", result)] if start else [Column("y", element)] if name == "array_sort" else []
+        bound.append(Column("x", element))
+        if name == "transform" and random.random() < 0.3:
+            bound.append(Column("i", "int"))
         self.scope = Scope([*bound, *bound, *outer.columns])
         body = self.of(result, max(depth - 1, 1))
         self.scope = outer
         heads = f"({', '.join(column.text for column in bound)})" if len(bound) > 1 else "x"
-        type_ = {"transform": f"array<{result}>", "filter": f"array<{element}>", "aggregate": result}.get(
-            name, "boolean"
-        )
-        return expr(type_, f"{name}(", items, *start, f", {heads} -> ", body, ")")
+        types = {
+            "transform": f"array<{result}>",
+            "aggregate": result,
+            **dict.fromkeys(("filter", "array_sort"), items.type),
+        }
+        return expr(types.get(name, "boolean"), f"{name}(", items, *start, f", {heads} -> ", body, ")")
 
     def _use(self, name: str) -> None:
         if name in CATALOGUE:

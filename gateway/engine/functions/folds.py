@@ -2,31 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import Protocol
-
 import numpy as np
 import pyarrow as pa
 
 from gateway.engine.functions import Kernel
+from gateway.engine.functions.bodies import Body, aside
 from gateway.engine.functions.lists import Lists
 
 _TURNS = 32  # elements of all rows that go on, in one question
-
-
-class Body(Protocol):
-    """The body of a lambda, computed over arrays."""
-
-    is_chained: bool  # whether it can be asked `in_turn`
-
-    def once(self, *columns: pa.Array) -> pa.Array:
-        """The body for its columns."""
-        ...
-
-    def in_turn(self, state: pa.Array, elements: Sequence[pa.Array], *others: pa.Array) -> pa.Array:
-        """The body for a state, an element and others; then for what that gave and the next element, and so on."""
-        ...
 
 
 def folded(merge: Body, finish: Body) -> Kernel:
@@ -61,8 +44,4 @@ def folded(merge: Body, finish: Body) -> Kernel:
         places[rows] = np.arange(len(rows))
         return results.take(pa.array(places, mask=places < 0))
 
-    def aside(*arrays: pa.Array) -> pa.Array:
-        with ThreadPoolExecutor(1) as threads:  # the engine's own may not ask the engine
-            return threads.submit(run, *arrays).result()
-
-    return aside
+    return aside(run)

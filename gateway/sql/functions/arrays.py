@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from gateway.errors import UserError
 from gateway.sql.functions.collections import array_of, check_count, udf_lower
-from gateway.sql.functions.lambdas import closed
+from gateway.sql.functions.lambdas import closed, list_of, open_lambda
 from gateway.sql.functions.lowerings import refused
 from gateway.sql.typed import nodes as bound
 from gateway.sql.typed.catalogue import Context, Function, Site, coerce_args, make, null_of, param
@@ -139,10 +139,30 @@ def _bind_same(function: Function, site: Site) -> Expr:
 
 def _bind_array_sort(function: Function, site: Site) -> Expr:
     if len(site.args) == 2:
-        raise refused(Call(VOID, True, "array_sort", (), span=site.span), "array_sort with a comparator")
+        return _bind_compared(function, site)
     check_count(site, 1)
     t = _one_array(site, ordered=True)
     return make(function, site, site.args, t, site.args[0].nullable)
+
+
+def _bind_compared(function: Function, site: Site) -> Expr:
+    """array_sort with a comparator, which is asked about two elements."""
+    t = list_of(site, 0)
+    order = open_lambda(site, 1).close([(t.element, t.contains_null)] * 2)
+    if order.type != INT:
+        raise UserError(
+            "DATATYPE_MISMATCH.UNEXPECTED_RETURN_TYPE",
+            f'Cannot resolve "{site.shown}" due to data type mismatch: the lambda must give the type "INT", but it gives '
+            f'"{order.type.sql}".',
+            span=site.span,
+        )
+    return make(function, site, (site.args[0], order), t, site.args[0].nullable)
+
+
+def _lower_array_sort(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+    if len(args) == 2:
+        return bound.fn("compared", call.type, *args, nullable=call.nullable)
+    return bound.udf("array_sorted", call.type, args[0], params=(False, False), nullable=call.nullable)
 
 
 _ORDER = (
@@ -153,7 +173,7 @@ _ORDER = (
 
 def _shown_array_sort(call: Call, args: list[str]) -> str:
     """Spark shows the comparator that it fills in."""
-    return f"array_sort({args[0]}, {_ORDER})"
+    return f"array_sort({args[0]}, {args[1] if len(args) == 2 else _ORDER})"
 
 
 def _bind_sort_array(function: Function, site: Site) -> Expr:
@@ -352,7 +372,7 @@ ROWS: tuple[Function, ...] = (
     Function(
         "array_sort",
         bind=closed(_bind_array_sort),
-        lower=udf_lower("array_sorted", False, False),
+        lower=_lower_array_sort,
         shown=_shown_array_sort,
     ),
     Function("sort_array", bind=_bind_sort_array, lower=_lower_sort_array),

@@ -32,7 +32,8 @@ from gateway.sqltypes import (
 )
 
 
-def _array(site: Site, index: int) -> ArrayType:
+def list_of(site: Site, index: int) -> ArrayType:
+    """The type of an argument that has to be an array."""
     t = plain(site.args[index].type)
     if not isinstance(t, ArrayType):
         raise site.mismatch(index, "ARRAY")
@@ -46,7 +47,8 @@ def _map(site: Site, index: int) -> MapType:
     return t
 
 
-def _open(site: Site, index: int) -> OpenLambda:
+def open_lambda(site: Site, index: int) -> OpenLambda:
+    """An argument that has to be a lambda."""
     arg = site.args[index]
     if not isinstance(arg, OpenLambda):
         raise refused(
@@ -107,8 +109,8 @@ def _has_parameter(expr: Expr) -> bool:
 def _bind_over_array(function: Function, site: Site) -> Expr:
     """transform, filter, exists, forall."""
     _count(site, 2)
-    t = _array(site, 0)
-    opened = _open(site, 1)
+    t = list_of(site, 0)
+    opened = open_lambda(site, 1)
     types: list[tuple[DataType, bool]] = [(t.element, t.contains_null)]
     if function.name in ("transform", "filter") and len(opened.names) == 2:
         types.append((INT, False))
@@ -126,8 +128,8 @@ def _bind_over_array(function: Function, site: Site) -> Expr:
 
 def _bind_zip_with(function: Function, site: Site) -> Expr:
     _count(site, 3)
-    left, right = _array(site, 0), _array(site, 1)
-    body = _open(site, 2).close([(left.element, True), (right.element, True)])
+    left, right = list_of(site, 0), list_of(site, 1)
+    body = open_lambda(site, 2).close([(left.element, True), (right.element, True)])
     nullable = any(a.nullable for a in site.args[:2])
     return make(function, site, (*site.args[:2], body), array(body.type, body.nullable), nullable)
 
@@ -136,7 +138,7 @@ def _bind_over_map(function: Function, site: Site) -> Expr:
     """map_filter, transform_keys, transform_values."""
     _count(site, 2)
     t = _map(site, 0)
-    body = _open(site, 1).close([(t.key, False), (t.value, t.value_contains_null)])
+    body = open_lambda(site, 1).close([(t.key, False), (t.value, t.value_contains_null)])
     result: DataType = t
     if function.name == "map_filter":
         body = _condition(site, body, least=2)
@@ -258,7 +260,7 @@ def _bind_map_zip_with(function: Function, site: Site) -> Expr:
             f'"{left.key.sql}" and "{right.key.sql}".',
             span=site.span,
         )
-    body = _open(site, 2).close([(key, False), (left.value, True), (right.value, True)])
+    body = open_lambda(site, 2).close([(key, False), (left.value, True), (right.value, True)])
     maps = (
         coerced(arg, map_of(key, t.value, t.value_contains_null))
         for arg, t in zip(site.args, (left, right), strict=False)
@@ -298,9 +300,9 @@ def _bind_aggregate(function: Function, site: Site) -> Expr:
     """aggregate, reduce: the start's type is that of all that comes of it, but for nullability and names of fields."""
     if len(site.args) not in (3, 4):
         raise site.wrong_count("[3, 4]")
-    t, start = _array(site, 0), site.args[1]
+    t, start = list_of(site, 0), site.args[1]
     state = (start.type, True)
-    merge = _open(site, 2).close([state, (t.element, t.contains_null)])
+    merge = open_lambda(site, 2).close([state, (t.element, t.contains_null)])
     if merge.type == VOID:
         merge = Lambda(start.type, True, merge.params, coerced(merge.body, start.type))
     if not _is_alike(start.type, merge.type):
@@ -313,7 +315,7 @@ def _bind_aggregate(function: Function, site: Site) -> Expr:
     if start.type == VOID:
         raise refused(Call(VOID, True, site.shown, (), span=site.span), f"{site.shown} from an untyped NULL")
     if len(site.args) == 4:
-        finish = _open(site, 3).close([state])
+        finish = open_lambda(site, 3).close([state])
     else:
         var = LambdaVar(start.type, True, merge.params[0].id, "id")
         finish = Lambda(start.type, True, (var,), var)

@@ -85,6 +85,9 @@ WINDOW_NAMES = {
 #: Functions of ours that are window functions.
 WINDOW_IMPLEMENTATIONS = frozenset({"moving"})
 
+#: Functions of ours that are given the bodies of lambdas.
+OVER_BODIES = frozenset({"compared", "fold"})
+
 
 def _holds_cases(condition: b.Expr) -> bool:
     return sum(isinstance(part, b.Case) for part in nodes(condition)) > _FEW_CASES
@@ -153,8 +156,8 @@ class ExpressionText:
         name = e.name
         if name == "[]":
             return f"{self.expr(e.args[0])}[{self.expr(e.args[1])}]"
-        if name == "fold":
-            return self.fold(e)
+        if name in OVER_BODIES:
+            return self.over_bodies(e)
         written = self.plain if name in _NESTING else self.expr
         text = f"{name}({', '.join([written(a) for a in e.args])})"
         if name not in _NO_CALLS:
@@ -248,7 +251,7 @@ class ExpressionText:
     def lambda_var(self, e: b.LambdaVar) -> str:
         return self.variables.get(e.id) or f'"x{e.id}"'
 
-    def fold(self, e: b.Fn) -> str:
+    def over_bodies(self, e: b.Fn) -> str:
         """A function of ours that is given the bodies of its lambdas, and what they read from outside as arguments."""
         bodies = [body for body in e.args if isinstance(body, b.Lambda)]
         outside = list({part.id: part for body in bodies for part in _read_outside(body)}.values())

@@ -1,17 +1,19 @@
-"""`aggregate` over arrays of all lengths, in batches: what folding them one by one in Python gives."""
+"""`aggregate` and `array_sort` by lambdas, over arrays of all lengths in batches: what Python gives for them one by one."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
+from operator import itemgetter
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from gateway.engine.bodies import EngineBody
-from gateway.errors import GatewayError
+from gateway.errors import GatewayError, UnsupportedError
 from gateway.sqltypes import BIGINT
 from gateway.worker_jobs import BodySpec
 from tests.unit.runner.session import Session
@@ -35,18 +37,51 @@ def _folded(step: Step, elements: Sequence[int], k: int) -> int:
     return state
 
 
-@pytest.mark.parametrize("body", _FOLDS)
-def test_all_lengths_are_folded_at_once(session: Session, tmp_path: Path, body: str) -> None:
+def _sorted(elements: Sequence[int], k: int) -> list[int]:
+    return sorted(elements, key=lambda x: -((x + k) % 10))
+
+
+@pytest.fixture(scope="module")
+def lists() -> list[list[int] | None]:
     chance = random.Random(7)
     lengths = [chance.choice((0, 0, 1, 2, 3, 7, 31, 32, 33, 70, None)) for _ in range(_ROWS)]
-    lists = [None if n is None else [chance.randrange(100) for _ in range(n)] for n in lengths]
-    folder = Path(session.runner.environment(session.state).tables.paths.roots[-1]) / tmp_path.name
+    return [None if n is None else [chance.randrange(100) for _ in range(n)] for n in lengths]
+
+
+def _asked(session: Session, folder: Path, lists: list[list[int] | None], item: str) -> list[Any]:
+    """What an item over the columns `k` (the number of the row) and `v` (its array) is for each row."""
+    folder = Path(session.runner.environment(session.state).tables.paths.roots[-1]) / folder.name
     folder.mkdir(parents=True)
-    rows = pa.table({"k": pa.array(range(_ROWS), pa.int64()), "v": pa.array(lists, pa.list_(pa.int64()))})
+    rows = pa.table({"k": pa.array(range(len(lists)), pa.int64()), "v": pa.array(lists, pa.list_(pa.int64()))})
     pq.write_table(rows, folder / "lists.parquet", row_group_size=5000)
-    found = session.rows(f"SELECT k, aggregate(v, k, {body}, a -> a - 1) FROM parquet.`{folder}`")
-    wanted = [(k, None if v is None else _folded(_FOLDS[body], v, k) - 1) for k, v in enumerate(lists)]
-    assert sorted(found) == wanted
+    found = session.rows(f"SELECT k, {item} FROM parquet.`{folder}`")
+    assert [k for k, _ in sorted(found, key=itemgetter(0))] == list(range(len(lists)))
+    return [value for _, value in sorted(found, key=itemgetter(0))]
+
+
+@pytest.mark.parametrize("body", _FOLDS)
+def test_all_lengths_are_folded_at_once(
+    session: Session, tmp_path: Path, lists: list[list[int] | None], body: str
+) -> None:
+    found = _asked(session, tmp_path, lists, f"aggregate(v, k, {body}, a -> a - 1)")
+    assert found == [None if v is None else _folded(_FOLDS[body], v, k) - 1 for k, v in enumerate(lists)]
+
+
+def test_all_lengths_are_sorted_at_once(session: Session, tmp_path: Path, lists: list[list[int] | None]) -> None:
+    found = _asked(session, tmp_path, lists, "array_sort(v, (l, r) -> CAST((r + k) % 10 - (l + k) % 10 AS INT))")
+    assert found == [None if v is None else _sorted(v, k) for k, v in enumerate(lists)]
+
+
+@pytest.mark.parametrize(
+    ("array", "order", "message"),
+    [
+        ("sequence(1, 3001)", "l - r", "more than 3000 elements with a comparator"),
+        ("sequence(1, 40)", "1 - (l + r) % 3", "contradicts itself"),
+    ],
+)
+def test_orders_that_are_left_to_spark(session: Session, array: str, order: str, message: str) -> None:
+    with pytest.raises(UnsupportedError, match=message):
+        session.rows(f"SELECT array_sort({array}, (l, r) -> {order})")
 
 
 def test_an_error_of_one_row_is_the_statements(session: Session) -> None:
