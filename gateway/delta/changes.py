@@ -1,7 +1,8 @@
 """What a table's log tells of changes between versions: files of the feed, and data files whose rows came or went as a whole.
 
 The rules are the protocol's: a commit with files of the feed is told by these alone, any other by what it adds and removes, of
-which a file that stays with another deletion vector is told by the rows in which the two vectors differ.
+which a file that stays with another deletion vector is told by the rows in which the two vectors differ. And as with Delta, a
+MERGE that says of itself that it has changed no row is told by nothing.
 """
 
 from __future__ import annotations
@@ -174,12 +175,27 @@ def _of_version(snapshot: Snapshot, version: int, time_ms: int) -> Iterator[Data
         for spec in fed.values():
             yield _file(snapshot, spec, told, None)
         return
+    if _moves_rows_alone(actions):
+        return
     adds, removes = (_by_path(snapshot, kind, actions) for kind in ("add", "remove"))
     for word, specs, others in ((INSERT, adds, removes), (DELETE, removes, adds)):
         for path, spec in specs.items():
             live = _differing(snapshot, spec, others.get(path))
             if path not in others or live is None or live.any():  # rows past a mask's end are live
                 yield _file(snapshot, spec, {**told, CHANGE: pa.scalar(word)}, live)
+
+
+_MERGED = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted")
+
+
+def _moves_rows_alone(actions: Sequence[Fields]) -> bool:
+    """Whether a commit is of a MERGE that counts no row as changed.
+
+    Spark writes files anew of which rows were paired and then met no condition of a clause, and says that this changes data.
+    """
+    info = next((action["commitInfo"] for action in actions if "commitInfo" in action), None)
+    metrics = info.get("operationMetrics") if isinstance(info, dict) and info.get("operation") == "MERGE" else None
+    return isinstance(metrics, dict) and all(str(metrics.get(name)) == "0" for name in _MERGED)
 
 
 def _by_path(snapshot: Snapshot, kind: str, actions: Sequence[Fields]) -> dict[str, Fields]:

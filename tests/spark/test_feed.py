@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from gateway.delta import log
 from tests.live.spark import Sql
 
 pytestmark = pytest.mark.spark
@@ -54,3 +57,16 @@ def test_both_engines_tell_of_the_same_changes(sql: Sql, vectors: str, mapping: 
     assert len(expected) > 30
     for name in ("ours", "mixed"):
         assert _shown(sql.embedded(_CHANGES.format(t=name))) == expected, name
+
+
+@pytest.mark.parametrize(
+    "clause", ["WHEN MATCHED AND t.s = 'z' THEN UPDATE SET s = q.s", "WHEN MATCHED AND t.s = 'z' THEN DELETE"]
+)
+def test_spark_merges_that_change_no_row_tell_of_none(sql: Sql, clause: str) -> None:
+    _made(sql, "unchanged", "false", "none")
+    insert = "WHEN NOT MATCHED AND q.s = 'z' THEN INSERT (id, s, p) VALUES (q.id, q.s, q.p)"
+    sql.spark(f"MERGE INTO unchanged AS t USING {_SOURCE} AS q ON t.id = q.id {clause} {insert}")
+    folder = Path(sql.embedded("DESCRIBE DETAIL unchanged")[0][4].removeprefix("file:"))
+    if "UPDATE" in clause:  # its files are others
+        assert any("remove" in action and action["remove"]["dataChange"] for action in log.actions(str(folder), 2))
+    assert sql.embedded("SELECT * FROM table_changes('unchanged', 2)") == []

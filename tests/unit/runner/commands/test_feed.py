@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -121,6 +123,31 @@ def test_what_changes_no_row_is_not_told(fed: Session) -> None:
     assert any("remove" in a for a in newest_commit(fed)) and _newest(fed) == []
     fed.run("ALTER TABLE t SET TBLPROPERTIES ('k' = 'v')")
     assert _newest(fed) == []
+
+
+@pytest.mark.parametrize(
+    ("operation", "counts", "told"),
+    [
+        ("MERGE", ("0", "0", "0"), False),
+        ("MERGE", (0, 0, 0), False),
+        ("MERGE", ("0", "1", "0"), True),
+        ("MERGE", ("0", "0", None), True),
+        ("DELETE", ("0", "0", "0"), True),
+    ],
+)
+def test_a_merge_that_counts_no_row_has_changed_none(
+    session: Session, operation: str, counts: tuple[object, ...], told: bool
+) -> None:
+    """Spark writes files anew whose rows were paired and met no condition, has no files of changes then, and tells of none."""
+    session.run("CREATE TABLE t (id INT, s STRING, p STRING) TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')")
+    session.run("INSERT INTO t VALUES (1, 'a', 'x')")
+    session.run("INSERT OVERWRITE t VALUES (1, 'a', 'x')")
+    path = Path(log.commit_path(str(folder_of(session)), 2))
+    metrics = zip(("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted"), counts, strict=True)
+    info = {"operation": operation, "operationMetrics": {name: count for name, count in metrics if count is not None}}
+    actions = [{"commitInfo": info} if "commitInfo" in a else a for a in newest_commit(session)]
+    path.write_text("".join(json.dumps(action) + "\n" for action in actions))
+    assert _told(session, 2) == [("insert", 1, "a", "x"), ("delete", 1, "a", "x")] * told
 
 
 def test_ranges(fed: Session) -> None:
