@@ -18,7 +18,7 @@ from gateway.delta.properties import MOST_ID, ROW_ID, ROW_TRACKING, ROW_VERSION,
 from gateway.delta.replay import damage_told
 from gateway.delta.schema import CHAR_VARCHAR, FIELD_ID, PHYSICAL, Column
 from gateway.delta.table import MAPPING, Snapshot, state_of
-from gateway.errors import UserError, unsupported
+from gateway.errors import ServerError, UserError, unsupported
 
 #: The domain that says by which columns a table is clustered.
 CLUSTERING = "delta.clustering"
@@ -27,6 +27,8 @@ _OF_READERS = frozenset(
     {"deletionVectors", "timestampNtz", "typeWidening", "v2Checkpoint", "vacuumProtocolCheck", "variantType"}
 )
 _ALWAYS = frozenset({"appendOnly", "invariants"})
+_NESTED_IDS = "delta.columnMapping.nested.ids"  # of elements, keys and values below a column: some writers give them
+_ID_DIGITS, _LAST_ID = 10, 2**31 - 1  # of field ids in Parquet
 _WITH = {"clustering": "domainMetadata", "rowTracking": "domainMetadata"}
 
 
@@ -140,7 +142,7 @@ def metadata_action(definition: Definition, old: Snapshot | None) -> commit.Acti
     fields = [field_json(f, definition.metadata.get(f.name, {})) for f in definition.schema.fields]
     schema: dict[str, Any] = {"type": "struct", "fields": fields}
     if is_mapped(properties):
-        last = int(old.properties.get(MOST_ID, "0")) if old is not None else 0
+        last = last_id(old.properties) if old is not None else 0
         properties[MOST_ID] = str(numbered(schema, last))
     if properties.get(ROW_TRACKING, "").lower() == "true":
         properties[ROW_ID] = f"_row-id-col-{uuid.uuid4()}"
@@ -166,10 +168,33 @@ def _enabled_earlier(old: Snapshot) -> dict[str, str]:
 
 
 def numbered(spec: Any, last: int, keeps_names: bool = False) -> int:
-    """Give each field of a schema's JSON that has none an id behind `last`, and a name in files; the last id.
+    """Give each field of a schema's JSON that has none an id behind `last` and all others, and a name in files; the last id.
 
     With `keeps_names` it is found in files by its own name.
     """
+    return _numbered(spec, max(last, _most_id(spec)), keeps_names)
+
+
+def last_id(properties: Mapping[str, str]) -> int:
+    """The last id that a table says it has given to a column. Raises ServerError DELTA_LOG_CORRUPT for what is none."""
+    text = properties.get(MOST_ID, "0")
+    found = int(text) if text.isascii() and text.isdecimal() and len(text) <= _ID_DIGITS else -1
+    if not 0 <= found <= _LAST_ID:
+        raise ServerError("DELTA_LOG_CORRUPT", f"The table has {text[:40]!r} as {MOST_ID}.")
+    return found
+
+
+def _most_id(spec: Any) -> int:
+    """The highest id in a schema's JSON: other writers may have told a lower one as the last."""
+    if not isinstance(spec, dict):
+        return 0
+    kept = [f["metadata"] for f in spec.get("fields", ())]
+    ids = [i for one in kept for i in (one.get(FIELD_ID), *(one.get(_NESTED_IDS) or {}).values()) if type(i) is int]
+    inner = [f["type"] for f in spec.get("fields", ())] + [spec.get(n) for n in ("elementType", "keyType", "valueType")]
+    return max([0, *ids, *map(_most_id, inner)])
+
+
+def _numbered(spec: Any, last: int, keeps_names: bool) -> int:
     if not isinstance(spec, dict):
         return last
     for f in spec.get("fields", ()):
@@ -177,9 +202,9 @@ def numbered(spec: Any, last: int, keeps_names: bool = False) -> int:
             last += 1
             name = f["name"] if keeps_names else f"col-{uuid.uuid4()}"
             f["metadata"] = {**f["metadata"], FIELD_ID: last, PHYSICAL: name}
-        last = numbered(f["type"], last, keeps_names)
+        last = _numbered(f["type"], last, keeps_names)
     for inner in ("elementType", "keyType", "valueType"):
-        last = numbered(spec.get(inner), last, keeps_names)
+        last = _numbered(spec.get(inner), last, keeps_names)
     return last
 
 

@@ -433,7 +433,10 @@ def _snapshot(root: str, table: DeltaTable, within: Within) -> Snapshot:
     created = metadata.created_time
     properties = dict(metadata.configuration)
     mapping = mapping_of(protocol, properties, root)
-    columns = parse_schema(json.loads(table.schema().to_json()), mapping)
+    schema = json.loads(table.schema().to_json())
+    columns = parse_schema(schema, mapping)
+    if mapping != _mode(properties):
+        _check_unmapped(root, properties, schema)
     try:
         files = _files(root, table, protocol, columns, tuple(metadata.partition_columns), within)
     except (DeltaError, OSError, ValueError) as error:
@@ -457,12 +460,23 @@ def _snapshot(root: str, table: DeltaTable, within: Within) -> Snapshot:
 
 def mapping_of(protocol: Protocol, properties: Mapping[str, str], root: str) -> str:
     """The column mapping mode of a table. Raises UnsupportedError."""
-    mapping = properties.get(MAPPING, "none").lower() if protocol.has("columnMapping") else "none"
+    mapping = _mode(properties) if protocol.has("columnMapping") else "none"
     if mapping not in ("none", "name", "id"):
         raise UnsupportedError(
             "UNSUPPORTED_TABLE_FEATURE", f"Column mapping mode {mapping!r} of {root} is not supported."
         )
     return mapping
+
+
+def _mode(properties: Mapping[str, str]) -> str:
+    return properties.get(MAPPING, "none").lower()
+
+
+def _check_unmapped(root: str, properties: Mapping[str, str], schema: Any) -> None:
+    """Raise ServerError for a column mapping that a table has without the protocol for it: Spark goes by it, others do not."""
+    if _mode(properties) == "id" or any(c.renamed for c in parse_schema(schema, "name")):
+        text = f"The Delta table {root} has columns by other names in files, which its protocol does not have."
+        raise ServerError("DELTA_LOG_CORRUPT", text)
 
 
 def _files(

@@ -15,6 +15,7 @@ from gateway.delta.creation import (
     field_json,
     holds,
     is_mapped,
+    last_id,
     numbered,
     type_json,
 )
@@ -157,7 +158,7 @@ def _number(action: Schema) -> None:
     """Ids and names in files for fields that have none, where the table has them."""
     properties = action.get("configuration", {})
     if is_mapped(properties):
-        last = numbered(action["schema"], int(properties.get(MOST_ID, "0")))
+        last = numbered(action["schema"], last_id(properties))
         action["configuration"] = {**properties, MOST_ID: str(last)}
 
 
