@@ -52,7 +52,7 @@ class Numbering:
 
     def _taken(self, column: Column, count: int) -> np.ndarray[Any, np.dtype[np.int64]]:
         step = _whole(column, STEP)
-        last = self._last.get(column.name, _whole(column, MARK) if MARK in column.metadata else None)
+        last = self._last.get(column.name, _mark(column))
         first = _whole(column, START) if last is None else last + step
         end = first + (count - 1) * step
         if not (_LOW <= first <= _HIGH and _LOW <= end <= _HIGH):
@@ -88,7 +88,7 @@ def last_number(column: Column, found: int | None) -> int | None:
     ARITHMETIC_OVERFLOW where there is no such step.
     """
     start, step = start_and_step(column)
-    old = _whole(column, MARK) if MARK in column.metadata else None
+    old = _mark(column)
     if found is None or (found - start) * step < 0:
         return old
     new = start - (start - found) // step * step
@@ -105,9 +105,23 @@ def _whole(column: Column, key: str) -> int:
     except ValueError:
         found = None
     if found is None or not _LOW <= found <= _HIGH or (key == STEP and not found):
-        text = f"The identity column {column.name} has {str(value)[:40]!r} as {key}."
-        raise ServerError("DELTA_LOG_CORRUPT", text)
+        raise _none(column, key)
     return found
+
+
+def _mark(column: Column) -> int | None:
+    """The last number that was given; None before the first. Raises ServerError DELTA_LOG_CORRUPT for none of the steps."""
+    if MARK not in column.metadata:
+        return None
+    found = _whole(column, MARK)
+    if (found - _whole(column, START)) % _whole(column, STEP):
+        raise _none(column, MARK)
+    return found
+
+
+def _none(column: Column, key: str) -> ServerError:
+    text = f"The identity column {column.name} has {str(column.metadata.get(key))[:40]!r} as {key}."
+    return ServerError("DELTA_LOG_CORRUPT", text)
 
 
 def with_last_numbers(metadata: dict[str, Any], columns: Sequence[Column]) -> dict[str, Any]:

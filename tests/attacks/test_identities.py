@@ -52,3 +52,17 @@ def test_what_numbers_no_row_is_told(client: Client, server: Server, key: str, v
         with pytest.raises(RemoteError, match="DELTA_LOG_CORRUPT"):
             answer(client, f"SHOW CREATE TABLE {name}")
     assert answer(client, f"SELECT id FROM {name} ORDER BY id") == [{"id": 1}, {"id": 2}]
+
+
+@pytest.mark.parametrize("mark", [2, 0, -4])
+def test_a_last_number_that_is_none_of_the_steps_is_told(client: Client, server: Server, mark: int) -> None:
+    """As Delta with Spark tells it: what comes behind it would be numbers that the column never has."""
+    folder = server.warehouse / "default"
+    name = f"stepped_{mark + 4}"
+    shutil.copytree(folder / "numbered", folder / name)
+    changed(folder / name / "_delta_log", "step", 2)
+    changed(folder / name / "_delta_log", "highWaterMark", mark)
+    for text in (f"INSERT INTO {name} (v) VALUES (3)", f"ALTER TABLE {name} ALTER COLUMN id SYNC IDENTITY"):
+        with pytest.raises(RemoteError, match="DELTA_LOG_CORRUPT"):
+            answer(client, text)
+    assert answer(client, f"SELECT count(*) AS n FROM {name}") == [{"n": 2}]
