@@ -340,10 +340,19 @@ def _in_commit_ms(root: str, version: int) -> int:
     raise ServerError("DELTA_LOG_CORRUPT", f"The commit {commit_path(root, version)} has no inCommitTimestamp.")
 
 
+def _in_commit_from(root: str, properties: Mapping[str, str]) -> int | None:
+    """The first version with an in-commit timestamp; None where commits have none."""
+    if properties.get(IN_COMMIT, "").lower() != "true":
+        return None
+    text = properties.get(IN_COMMIT_FROM, "0")
+    if not (text.isascii() and text.isdecimal() and len(text) <= _LONG):
+        raise ServerError("DELTA_LOG_CORRUPT", f"The Delta table {root} has {text[:40]!r} as {IN_COMMIT_FROM}.")
+    return int(text)
+
+
 def commit_times(root: str, versions: list[int], properties: Mapping[str, str]) -> list[int]:
     """Commit times in epoch milliseconds, ascending: in-commit timestamps where enabled, else file times made monotonic."""
-    enabled = properties.get(IN_COMMIT, "").lower() == "true"
-    in_commit_from = int(properties.get(IN_COMMIT_FROM, 0)) if enabled else None
+    in_commit_from = _in_commit_from(root, properties)
     times: list[int] = []
     for version in versions:
         if in_commit_from is not None and version >= in_commit_from:
@@ -358,10 +367,17 @@ def moments_sought(root: str, versions: list[int], properties: Mapping[str, str]
     """Commit times as a version is found by: of one whose file is younger than the first in-commit timestamp, that one.
 
     A copied log has younger files. What is sought from that timestamp on is among the versions that have one, as for Delta.
+    Raises ServerError DELTA_LOG_CORRUPT where these do not increase: which version a moment has, readers would not agree on.
     """
     times = commit_times(root, versions, properties)
-    enabled = properties.get(IN_COMMIT, "").lower() == "true"
-    first = bisect_left(versions, int(properties.get(IN_COMMIT_FROM, 0))) if enabled else len(versions)
+    in_commit_from = _in_commit_from(root, properties)
+    first = len(versions) if in_commit_from is None else bisect_left(versions, in_commit_from)
+    for at in range(first + 1, len(times)):
+        if times[at] <= times[at - 1]:
+            path = commit_path(root, versions[at])
+            raise ServerError(
+                "DELTA_LOG_CORRUPT", f"The inCommitTimestamp of {path} is not behind that of the commit before."
+            )
     return times if first == len(times) else [*(min(time, times[first]) for time in times[:first]), *times[first:]]
 
 

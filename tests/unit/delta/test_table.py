@@ -123,6 +123,29 @@ def test_files_younger_than_the_first_in_commit_timestamp_hide_no_version(versio
     ]
 
 
+@pytest.mark.parametrize("times", [{1: 2000, 2: 1000, 3: 3000}, {1: 1000, 2: 2000, 3: 2000}])
+def test_in_commit_timestamps_that_do_not_increase_are_told(versions: str, times: dict[int, int]) -> None:
+    """Which version was current then is found by halves, by each reader in its own way; histories are told as they stand."""
+    _with_times_from(versions, 1, times)
+    os.utime(commit_path(versions, 0), (0, 0))
+    for moment in (500, 1000, 2500):
+        with pytest.raises(ServerError) as caught:
+            open_snapshot(versions, timestamp_us=moment * 1000)
+        assert caught.value.condition == "DELTA_LOG_CORRUPT"
+    assert [found.time_ms for found in versions_of(open_snapshot(versions), None)][:3] == [times[i] for i in (3, 2, 1)]
+
+
+@pytest.mark.parametrize("since", ["x", "-1", "1.5", "", "9" * 5000])
+def test_a_first_version_with_timestamps_that_is_none_is_told(versions: str, since: str) -> None:
+    _with_times_from(versions, 1, {1: 1000, 2: 2000, 3: 3000})
+    path = Path(commit_path(versions, 1))
+    path.write_text(path.read_text().replace('EnablementVersion": "1"', f'EnablementVersion": "{since}"'))
+    for ask in (lambda: open_snapshot(versions, timestamp_us=1), lambda: versions_of(open_snapshot(versions), None)):
+        with pytest.raises(ServerError, match="inCommitTimestampEnablementVersion") as caught:
+            ask()
+        assert caught.value.condition == "DELTA_LOG_CORRUPT"
+
+
 @pytest.mark.parametrize("version", [-1, 4, 10**12])
 def test_versions_outside_of_the_log(versions: str, version: int) -> None:
     with pytest.raises(UserError, match=r"\[0, 3\]") as caught:
