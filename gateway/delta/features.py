@@ -134,6 +134,11 @@ class Protocol:
         return Protocol(reader, writer, readers, writers)
 
 
+def coordinated(protocol: Protocol) -> list[str]:
+    """The features by which the newest commits may lie beside the log; only writers must know them."""
+    return [name for name in ("coordinatedCommits-preview", "coordinatedCommits") if protocol.has(name)]
+
+
 def refused(features: Iterable[str], where: str, action: str) -> UnsupportedError:
     """The error that names `features` of the table at `where`; `action` is ``read`` or ``written``."""
     names = ", ".join(sorted(features))

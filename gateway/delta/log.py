@@ -18,6 +18,7 @@ from gateway.errors import ServerError, UserError
 from gateway.worker_jobs import marker_of
 
 LOG = "_delta_log"
+_STAGED = "_commits"
 HINT = "_last_checkpoint"
 _MOST_OF_COMMIT, _MOST_OF_OTHERS = 512 << 20, 64 << 20  # bytes: two million files, which take five times as much memory
 DIGITS = 20
@@ -34,6 +35,19 @@ LAST_MS = 253_402_300_799_999  # 9999-12-31
 def commit_path(root: str, version: int) -> str:
     """Path of the commit file of `version`."""
     return f"{root}/{LOG}/{version:020d}.json"
+
+
+def is_staged_beyond(root: str, version: int) -> bool:
+    """Whether commits behind `version` lie beside the log of a table whose commits others coordinate.
+
+    Which of them count only the coordinator knows (protocol, "Coordinated Commits").
+    """
+    try:
+        names = os.listdir(f"{root}/{LOG}/{_STAGED}")
+    except FileNotFoundError:
+        return False
+    found = (name.partition(".")[0] for name in names if name.endswith(".json"))
+    return any(number.isascii() and number.isdecimal() and int(number) > version for number in found)
 
 
 def commit_versions(root: str) -> list[int]:

@@ -30,7 +30,7 @@ from gateway.delta import log
 from gateway.delta.ahead import last_of_files
 from gateway.delta.checkpoint_instants import mended, misread_parts
 from gateway.delta.containment import Within, is_under, is_within, local_path, not_allowed, real_path
-from gateway.delta.features import Protocol, check_readable
+from gateway.delta.features import Protocol, check_readable, coordinated, refused
 from gateway.delta.listed import Files, LateFiles
 from gateway.delta.live_rows import live_masks
 from gateway.delta.log_paths import check_log
@@ -190,6 +190,8 @@ class SnapshotCache:
         # The very one, or as it is read in a time zone.
         if entry is None or known is None or not entry.marker or known.version != snapshot.version:
             return None
+        if coordinated(snapshot.protocol):
+            return None
         if not known.marker == snapshot.marker == entry.marker:
             return None
         path, following = (log.commit_path(snapshot.root, snapshot.version + i) for i in (0, 1))
@@ -215,7 +217,7 @@ class SnapshotCache:
 
     @staticmethod
     def _is_current(entry: _Entry, snapshot: Snapshot) -> bool:
-        if os.path.exists(log.commit_path(snapshot.root, snapshot.version + 1)):
+        if os.path.exists(log.commit_path(snapshot.root, snapshot.version + 1)) or coordinated(snapshot.protocol):
             return False
         return bool(entry.marker) and entry.marker == _marker(snapshot.root, snapshot.version)
 
@@ -223,6 +225,8 @@ class SnapshotCache:
         """The newest version, if what is known of an earlier one holds for it but for the files."""
         known, entry.ahead = entry.ahead, None
         if entry.snapshot is None or not entry.marker or entry.snapshot.protocol.has("rowTracking"):
+            return None
+        if coordinated(entry.snapshot.protocol):
             return None
         snapshot = entry.snapshot if known is None or known.version < entry.snapshot.version else known
         last = last_of_files(root, snapshot.version)
@@ -429,6 +433,9 @@ def _snapshot(root: str, table: DeltaTable, within: Within) -> Snapshot:
         frozenset(spec.writer_features or ()),
     )
     check_readable(protocol, root)
+    elsewhere = coordinated(protocol)
+    if elsewhere and log.is_staged_beyond(root, table.version()):
+        raise refused(elsewhere, root, "read")
     metadata = table.metadata()
     created = metadata.created_time
     properties = dict(metadata.configuration)

@@ -479,3 +479,27 @@ def test_properties_that_are_none_by_now_are_told(client: Client, log: Path, con
     log.write_text("".join(json.dumps(a) + "\n" for a in changed("metaData", configuration=configuration)(actions)))
     for text in ("ALTER TABLE damaged ADD COLUMN more INT", "CREATE TABLE copied SHALLOW CLONE damaged"):
         assert "[DELTA_LOG_CORRUPT]" in str(outcome(client, text))
+
+
+@pytest.mark.parametrize(
+    "feature", ["catalogManaged", "catalogOwned-preview", "coordinatedCommits-preview", "coordinatedCommits"]
+)
+def test_commits_that_others_coordinate_are_not_missed(client: Client, log: Path, feature: str) -> None:
+    """The newest lie in a folder of their own, and the log does not tell which of them count."""
+    answer(client, "INSERT INTO damaged VALUES (100, 'x')")
+    readers = [feature] if feature.startswith("catalog") else []
+    spec = {"minReaderVersion": 3 if readers else 1, "minWriterVersion": 7, "writerFeatures": [feature]}
+    actions = [json.loads(line) for line in log.read_text().splitlines()]
+    actions = replaced("protocol", spec | ({"readerFeatures": readers} if readers else {}))(actions)
+    log.write_text("".join(json.dumps(a) + "\n" for a in actions))
+    folder = log.parent / ("_staged_commits" if readers else "_commits")
+    folder.mkdir()
+    name = f"{1:020d}.3a0d65cd-4056-49b8-937b-95f9e3ee90e5.json"
+    (log.parent / f"{1:020d}.json").rename(folder / name)
+    try:
+        for text in (*QUESTIONS, "INSERT INTO damaged VALUES (1, 'x')", "DESCRIBE HISTORY damaged", "VACUUM damaged"):
+            told = str(outcome(client, text))
+            assert "UNSUPPORTED_TABLE_FEATURE" in told and feature in told, told
+    finally:
+        (folder / name).unlink()
+        folder.rmdir()
