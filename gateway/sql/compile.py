@@ -22,6 +22,7 @@ from gateway.sql.lowering.generate import Generator
 from gateway.sql.lowering.input_order import with_input_order
 from gateway.sql.lowering.late_columns import LateColumns
 from gateway.sql.lowering.lateral import decorrelated
+from gateway.sql.lowering.matched_keys import with_matched_keys
 from gateway.sql.lowering.planned_rows import local_columns
 from gateway.sql.lowering.pushdown import Hints
 from gateway.sql.lowering.reads import hands_on, needed_columns
@@ -119,6 +120,7 @@ def compile_query(query: BoundQuery, context: Context, answers: bool = False) ->
     rel = with_input_order(rel, query.ids, CATALOGUE)
     needed = needed_columns(rel)
     lowering = Lowering(CATALOGUE, context, Bounds(rel, needed, has_subqueries), local, rel)
+    rel = with_matched_keys(rel, lowering.may_fail)
     generator = Generator(lowering, needed)
     generated = generator.statement(rel)
     generated.first = generator.first(constants, has_subqueries)

@@ -119,6 +119,7 @@ class Lowering:
     may_raise: bool = False  # whether something that was lowered can fail for some row
     row_by_row: bool = False  # whether Spark computes what is lowered while it plans, before it simplifies anything
     _raises: dict[int, bool] = field(default_factory=dict)
+    _lowered: dict[int, tuple[Expr, Expr]] = field(default_factory=dict)  # what `may_fail` has lowered, by id
     _keep: list[Expr] = field(default_factory=list)  # so that ids in `_raises` stay unique
 
     def raises(self, expr: Expr) -> bool:
@@ -132,10 +133,26 @@ class Lowering:
 
     def lower(self, expr: Expr) -> Expr:
         """The engine-level form of `expr`."""
-        lowered = self._lower(expr)
+        known = self._lowered.get(id(expr)) if not self.row_by_row else None
+        lowered = self._lower(expr) if known is None else known[1]
         if not self.may_raise and not isinstance(lowered, (Col, Lit)):
             self.may_raise = self.raises(lowered)
         return lowered
+
+    def may_fail(self, expr: Expr) -> bool:
+        """Whether evaluating a bound expression, outside of rows that Spark computes while it plans, can fail for some row.
+
+        False for what cannot be lowered, which is told later.
+        """
+        known = self.may_raise
+        try:
+            lowered = self.lower(expr)
+        except UnsupportedError:
+            return False
+        finally:
+            self.may_raise = known
+        self._lowered[id(expr)] = expr, lowered
+        return self.raises(lowered)
 
     def of_rows(self, row_by_row: bool, expr: Expr) -> Expr:
         """`lower` of what Spark computes row by row while it plans, or not."""

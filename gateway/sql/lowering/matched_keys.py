@@ -1,0 +1,79 @@
+"""Rows that a join pairs with none because a key is NULL: gone from its sides before anything is computed that may fail.
+
+Spark infers of a condition that what it compares is not NULL, and asks that of the sides, below their projections and groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from gateway.sql.lowering.evaluation import null_by
+from gateway.sql.typed import nodes as b
+from gateway.sql.typed.nodes import Call, Cast, Col, Expr, Rel
+from gateway.sql.typed.walk import all_relations, conjuncts_of, expressions_of, nodes
+from gateway.sqltypes import BOOLEAN
+
+_COMPARISONS = frozenset({"=", "<", ">", "<=", ">="})
+#: The sides whose rows are lost where the condition is NULL, and those that conditions above the join pass to.
+_LOSES = {"inner": (0, 1), "cross": (0, 1), "semi": (0, 1), "left": (1,), "right": (0,), "anti": (1,), "full": ()}
+_PASSES = {"inner": (0, 1), "cross": (0, 1), "semi": (0,), "left": (0,), "right": (1,), "anti": (0,), "full": ()}
+
+
+def with_matched_keys(rel: Rel, raises: Callable[[Expr], bool]) -> Rel:
+    """`rel` with such filters over sides of joins in which an expression may fail; changes it in place."""
+    found = all_relations(rel)
+    if any(isinstance(r, b.Join) for r in found):
+        known: dict[int, bool] = {}
+
+        def fails(expr: Expr) -> bool:
+            if id(expr) not in known:
+                known[id(expr)] = raises(expr)
+            return known[id(expr)]
+
+        above = {id(r.input): _compared(r.condition) for r in found if isinstance(r, b.Filter)}
+        inner: set[int] = set()  # joins that are sides of others, which hand conditions on
+        for join in found:
+            if isinstance(join, b.Join) and not join.lateral and id(join) not in inner:
+                _sides_filtered(join, above.get(id(join), {}), fails, inner)
+    return rel
+
+
+def _sides_filtered(join: b.Join, above: dict[int, Col], raises: Callable[[Expr], bool], inner: set[int]) -> None:
+    inner.add(id(join))
+    own = _compared(join.condition) if join.condition is not None else {}
+    for place, name in enumerate(("left", "right")):
+        side = getattr(join, name)
+        asked = (own if place in _LOSES[join.kind] else {}) | (above if place in _PASSES[join.kind] else {})
+        mine = {c.id for c in side.columns}
+        keys = [c for c in asked.values() if c.id in mine]
+        if isinstance(side, b.Join) and not side.lateral:
+            _sides_filtered(side, {c.id: c for c in keys}, raises, inner)
+        elif keys and any(map(raises, _computed(side))):
+            setattr(join, name, b.Filter(side.columns, side, _not_null(keys)))
+
+
+def _compared(condition: Expr) -> dict[int, Col]:
+    """The columns of which none is NULL where the condition holds, by their ids, as far as comparisons say it."""
+    found: dict[int, Col] = {}
+    for conjunct in conjuncts_of(condition):
+        if isinstance(conjunct, Call) and conjunct.fn in _COMPARISONS:
+            columns = [null_by(arg) or {} for arg in conjunct.args]
+            found |= {k: c for known in columns for k, c in known.items() if isinstance(c, Col) and not c.outer}
+    return found
+
+
+def _computed(side: Rel) -> list[Expr]:
+    """What is selected of a side; nothing beside windows, which Spark computes before it asks for its rows.
+
+    Sums that leave their type are left out: a filter more for each join of groups is not worth it.
+    """
+    below = all_relations(side)
+    if any(isinstance(r, b.WindowRel) for r in below):
+        return []
+    made = [e for r in below if isinstance(r, b.Project) for e in expressions_of(r)]
+    return [e for e in made if any(isinstance(part, (Call, Cast)) for part in nodes(e))]
+
+
+def _not_null(columns: Sequence[Col]) -> Expr:
+    tests = tuple(Call(BOOLEAN, False, "isnotnull", (c,)) for c in columns)
+    return tests[0] if len(tests) == 1 else Call(BOOLEAN, False, "and", tests)
