@@ -209,6 +209,7 @@ def plan(compiled: Compiled) -> Plan:
         small=len(sources) == 1 and len(facts) == 1 and facts[0].files_kept <= 1 and facts[0].bytes <= _SMALL_BYTES,
         first=compiled.generated.first,
         filters_ahead=compiled.tells_ahead,
+        lasting=all(fact.version is not None for fact in facts),
         rows=compiled.generated.rows,
     )
     return Plan(

@@ -51,7 +51,7 @@ def open_files(path: str, within: Within = (), only: Sequence[str] | None = None
             stat = look(file, within)
         except OSError as error:
             raise missing_file(path, file) from error
-        found, rows, facts = _described(file, stat.st_size, stat.st_mtime_ns, within)
+        found, rows, facts = _described(file, stat.st_size, (stat.st_ino, stat.st_mtime_ns, stat.st_ctime_ns), within)
         suspects[file] = {**_names(found), **facts}
         sizes.append(stat.st_size)
         counts.append(rows)
@@ -120,8 +120,13 @@ def listed(path: str, within: Within) -> list[str]:
 
 
 @lru_cache(maxsize=_MOST_FILES)
-def _described(path: str, size: int, _modified: int, within: Within) -> tuple[tuple[Column, ...], int, dict[str, Any]]:
-    """Columns and rows of one file, and which statistics mislead, from its footer, read once while size and time stay."""
+def _described(
+    path: str, size: int, _marks: tuple[int, int, int], within: Within
+) -> tuple[tuple[Column, ...], int, dict[str, Any]]:
+    """Columns and rows of one file, and which statistics mislead, from its footer, read once while it is the same file.
+
+    Its times alone do not tell: who copies with `cp -p` or unpacks an archive gives another file the same.
+    """
     try:
         with opened_parquet(path, within, size) as file:
             schema, leaves, rows = file.schema_arrow, file.schema, file.metadata.num_rows

@@ -2,7 +2,8 @@
 
 Contexts live as long as the process (footers and functions stay cached); a statement's tables are registered under names of
 its own and removed after it. They differ in whether file statistics may be trusted (Parquet's statistics skip NaN, so a query
-that reads a float column runs without them) and whether a query is worth more than one partition.
+that reads a float column runs without them), whether a query is worth more than one partition, and whether footers are cached:
+those of files without a log are not.
 """
 
 from __future__ import annotations
@@ -63,6 +64,9 @@ _SETTINGS = {
     "datafusion.optimizer.enable_leaf_expression_pushdown": "false",
 }
 
+# What is kept of a file there passes for that of every other one of the same name, size and time.
+_OF_FILES = ("metadata_cache", "file_statistics_cache")
+
 # Stands in a plan where numbers of rows are wanted above a condition that no scan has taken: nobody can give them there.
 _NO_NUMBER = "file_row_index()"
 
@@ -91,7 +95,7 @@ class DataFusionEngine:
         self.memory_limit = memory_limit
         self.spill = spill
         self.partitions = partitions or max(2, os.cpu_count() or 2)
-        self._contexts: dict[tuple[bool, bool, Economy, bool], datafusion.SessionContext] = {}
+        self._contexts: dict[tuple[bool, bool, Economy, bool, bool], datafusion.SessionContext] = {}
         self._registered: dict[int, set[str]] = {}
         self._owners: dict[tuple[int, str], DataFusionExecution] = {}
         self._measured: list[list[Operator]] = []
@@ -143,10 +147,10 @@ class DataFusionEngine:
         return rows, execution.operators
 
     def context(
-        self, trust_statistics: bool, small: bool, economy: Economy, filters_ahead: bool = True
+        self, trust_statistics: bool, small: bool, economy: Economy, filters_ahead: bool = True, lasting: bool = True
     ) -> datafusion.SessionContext:
         """The context for a kind of query, made on first use."""
-        key = (trust_statistics, small, economy, filters_ahead)
+        key = (trust_statistics, small, economy, filters_ahead, lasting)
         ctx = self._contexts.get(key)
         if ctx is None:
             partitions = 1 if small else self.partitions
@@ -162,6 +166,8 @@ class DataFusionEngine:
             ctx = datafusion.SessionContext(datafusion.SessionConfig(settings), runtime)
             files = economy.merged_files(self.memory_limit, partitions)
             ctx.sql(f"SET datafusion.runtime.max_spill_merge_fan_in = {files}").collect()
+            for cache in () if lasting else _OF_FILES:
+                ctx.sql(f"SET datafusion.runtime.{cache}_limit = '0M'").collect()
             for rule in _LEFT_OUT:
                 ctx.remove_optimizer_rule(rule)
             self._contexts[key] = ctx
@@ -313,7 +319,7 @@ class DataFusionExecution:
 
     def _planned(self, economy: Economy, sources: Mapping[str, Source]) -> Any:
         query, self._sources = self.query, sources
-        ctx = self.engine.context(not query.reads_floats, query.small, economy, query.filters_ahead)
+        ctx = self.engine.context(not query.reads_floats, query.small, economy, query.filters_ahead, query.lasting)
         self._ctx = ctx
         views = self.query.views and economy == NONE
         for name, source in sources.items():

@@ -137,9 +137,11 @@ class Statements:
 class _Repartitioning(DataFusionEngine):
     """Joins of which no side is collected, however small."""
 
-    def context(self, trust_statistics: bool, small: bool, economy: Economy, filters_ahead: bool = True) -> Any:
+    def context(
+        self, trust_statistics: bool, small: bool, economy: Economy, filters_ahead: bool = True, lasting: bool = True
+    ) -> Any:
         known = len(self._contexts)
-        ctx = super().context(trust_statistics, small, economy, filters_ahead)
+        ctx = super().context(trust_statistics, small, economy, filters_ahead, lasting)
         if len(self._contexts) > known:
             for text in _PARTITIONED:
                 ctx.sql(text).collect()
