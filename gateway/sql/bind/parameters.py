@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Context as Digits
 from decimal import Decimal, InvalidOperation
 
 import numpy as np
@@ -29,6 +30,7 @@ class Collection:
 
 Given = Lit | Collection
 _MAKERS = {"ARRAY": "array", "MAP": "map"}
+_EXACT = Digits(prec=38)  # the most digits of a DECIMAL
 
 
 def bound_parameters(
@@ -112,20 +114,24 @@ def _boolean(text: str, parameter: Parameter) -> bool:
 
 
 def _double(text: str, single: bool, parameter: Parameter) -> float:
-    word = text.strip()
-    if "_" in word:
-        raise _invalid(parameter)
     try:
-        value = float(word)
+        value = float(_number(text, parameter))
     except ValueError:
         raise _invalid(parameter) from None
     return float(np.float32(value)) if single else value
 
 
+def _number(text: str, parameter: Parameter) -> str:
+    """A text without what is a number to Python alone: digits of other scripts, and underscores."""
+    if "_" in text or not text.isascii():
+        raise _invalid(parameter)
+    return text.strip()
+
+
 def _decimal(text: str, declared: DecimalType, parameter: Parameter) -> Lit:
     """Clients declare precision and scale carelessly: the value's own digits count where they need more."""
     try:
-        value = Decimal(text.strip())
+        value = Decimal(_number(text, parameter))
     except InvalidOperation:
         raise _invalid(parameter) from None
     exponent = value.as_tuple().exponent
@@ -135,7 +141,8 @@ def _decimal(text: str, declared: DecimalType, parameter: Parameter) -> Lit:
     digits = max(declared.precision - declared.scale, len(value.as_tuple().digits) + exponent, 0)
     if digits + scale > 38:
         raise _invalid(parameter)
-    return Lit(decimal(max(digits + scale, 1), scale), False, value)
+    value = value.quantize(Decimal(1).scaleb(-scale), context=_EXACT)  # its text has the type's digits
+    return Lit(decimal(max(digits + scale, 1), scale), False, value or abs(value))  # no decimal is -0
 
 
 def _invalid(parameter: Parameter) -> UserError:
