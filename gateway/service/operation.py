@@ -15,6 +15,7 @@ Cancelling, timing out and closing change the state at once; the slot is given b
 
 from __future__ import annotations
 
+import re
 import sys
 import threading
 from collections.abc import Callable, Hashable
@@ -542,9 +543,13 @@ def _closed() -> GatewayError:
     return CanceledError("OPERATION_CANCELED", "The operation was closed.")
 
 
+# Parameters whose types no literal has (`CAST(NULL AS INT)`, `CAST(1.50 AS DECIMAL(10,2))`) are spelt so for Spark alone.
+_TYPED_CONSTANT = re.compile(r"CAST\((-?[\w.]+) AS [A-Z_ ]+(?:\(\d+,\d+\))?\)")
+
+
 def _shape(schema: StructType) -> list[tuple[str, str]]:
     """What two engines must agree on: names and types; whether a value may be NULL they know differently well."""
-    return [(f.name, f.type.simple) for f in schema.fields]
+    return [(_TYPED_CONSTANT.sub(r"\1", f.name), f.type.simple) for f in schema.fields]
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:

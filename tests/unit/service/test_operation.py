@@ -369,6 +369,25 @@ def test_a_second_run_with_another_shape_fails(tmp_path: Path) -> None:
     assert len(run.cancelled) == 1
 
 
+@pytest.mark.parametrize(
+    ("told", "by_spark"),
+    [
+        ("(a <=> NULL)", "(a <=> CAST(NULL AS INTERVAL DAY TO SECOND))"),
+        ("coalesce(a, -1.50)", "coalesce(a, CAST(-1.50 AS DECIMAL(10,2)))"),
+        ("array(NaN, NULL)", "array(CAST(NaN AS DOUBLE), CAST(NULL AS TIMESTAMP_NTZ))"),
+    ],
+)
+def test_another_engine_may_be_told_the_type_of_a_constant(tmp_path: Path, told: str, by_spark: str) -> None:
+    operation, _ = make(tmp_path)
+    job = operation.begin()
+    assert job is not None
+    operation.attach(Run(), job)
+    for engine, name in (("datafusion", told), ("spark", by_spark)):
+        operation.event(Planned("SELECT", engine, "", struct(StructField(name, BIGINT))))
+    assert operation.state is State.RUNNING and operation.planned is not None
+    assert [f.name for f in operation.planned.schema.fields] == [told]
+
+
 def test_another_engine_may_know_better_what_is_null(tmp_path: Path) -> None:
     operation, _, _ = running(tmp_path)
     strict = struct(*(StructField(f.name, f.type, False) for f in SCHEMA.fields))
