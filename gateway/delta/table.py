@@ -296,7 +296,7 @@ def _watch(root: str, within: Within) -> Watch:
 
 def moved(root: str) -> ServerError:
     """The error for a table that was moved while it was opened."""
-    text = f"The folder of the Delta table {root} was moved while it was opened. Send the statement again."
+    text = f"The folder of the Delta table {root} was moved or removed while it was opened. Send the statement again."
     return ServerError("DELTA_FILE_NOT_FOUND", text, retryable=True)
 
 
@@ -342,6 +342,8 @@ def _damage_named(root: str) -> Iterator[None]:
         if isinstance(error, OSError) and error.errno in _LASTING:
             text = f"{error.filename or root} of the Delta table {root} cannot be used: {error.strerror}."
             raise ServerError("FAILED_READ_FILE", text) from error
+        if isinstance(error, FileNotFoundError) and not os.path.islink(error.filename or root):
+            raise moved(root) from error  # it was there when it was listed
         if isinstance(error, GatewayError) or not (panic or isinstance(error, _STUMBLES)):
             raise
         raise _open_error(root, error) from error
