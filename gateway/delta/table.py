@@ -70,9 +70,8 @@ class Snapshot:
     table_id: str = ""
     created_ms: int | None = None
     within: Within = ()  # where its files may lie, links followed
-    notes: dict[str, object] = field(
-        default_factory=dict, compare=False
-    )  # facts about this version, filled in by readers
+    # Facts about this version, filled in by readers.
+    notes: dict[str, object] = field(default_factory=dict, compare=False)
     contents: Contents = field(default_factory=dict, compare=False)  # filled in by readers
     marker: tuple[int, ...] | None = field(default=None, compare=False)  # of its commit: see `commit.publish`
     zone: Zone = UTC  # by whose clock partition values without a zone are read

@@ -98,6 +98,8 @@ def check_allowed(statement: Statement, nanoseconds: bool = False, tells_user: b
             what = _cut_off(statement, i)
         if what is None and script and (before in _BEFORE_STATEMENT or i in handlers):
             what = _refused_in_script(words, i)
+        if what is None and script and word == "LOOP" and before != "END" and _runs_nothing(words, i + 1):
+            what = "a LOOP without a statement"  # which no cancel ends, as Spark looks for one between statements
         if what is not None:
             raise unsupported(what, span_of_token(tokens[i]))
         if word == "WITH" and behind == "(":  # options of one relation, which would go before its own: `path` is one
@@ -345,3 +347,22 @@ def _refused_in_script(words: Sequence[str], index: int) -> str | None:
     ):
         return "SET of anything but a variable in a script"
     return None
+
+
+def _runs_nothing(words: Sequence[str], index: int) -> bool:
+    """Whether the body of a loop, which begins there, has nothing but labels, blocks, and ways on."""
+    depth = 1
+    while depth and index + 1 < len(words):
+        word, behind = words[index], words[index + 1]
+        if word == "END":
+            depth -= behind == "LOOP"
+            index += 1 if behind == "LOOP" else 0
+            index += 1 if index + 1 < len(words) and words[index + 1] != ";" else 0  # a label
+        elif word == "LOOP":
+            depth += 1
+        elif word in ("ITERATE", "LEAVE") or behind == ":":
+            index += 1
+        elif word not in (";", "BEGIN"):
+            return False
+        index += 1
+    return not depth

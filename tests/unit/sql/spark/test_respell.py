@@ -270,6 +270,9 @@ REFUSED = [
     "CREATE FUNCTION f(x INT) RETURNS INT LANGUAGE PYTHON AS $$ return x $$",
     "CREATE FUNCTION f(x STRING) RETURNS STRING LANGUAGE PYTHON AS $py$ x = 'it''s'; y = \"$$\" # don't $py$",
     "BEGIN EXECUTE IMMEDIATE 'SELECT 1'; END",
+    "BEGIN l: LOOP ITERATE l; END LOOP; END",
+    "BEGIN a: LOOP b: LOOP LEAVE b; END LOOP b; END LOOP a; END",
+    "BEGIN a: LOOP b: BEGIN ITERATE a; END b; END LOOP; SELECT 1; END",
     "BEGIN USE sales; END",
     "BEGIN SET spark.sql.ansi.enabled = false; END",
     "BEGIN SET `spark.sql.ansi.enabled` = false; END",
@@ -317,6 +320,19 @@ def test_numbers_that_ask_for_no_more_than_there_is_room_for(text: str) -> None:
 
 @pytest.mark.parametrize("text", OPTIONS)
 def test_options_that_say_how_files_and_texts_are_read(text: str) -> None:
+    respelt(text)
+
+
+LOOPS = [
+    "BEGIN DECLARE x = 1; l: LOOP SET x = x + 1; IF x > 9 THEN LEAVE l; END IF; END LOOP; END",
+    "BEGIN l: LOOP SELECT 1; LEAVE l; END LOOP l; END",
+    "BEGIN a: LOOP b: LOOP VALUES (1); LEAVE b; END LOOP b; LEAVE a; END LOOP a; END",
+    "BEGIN DECLARE x = 1; WHILE x < 3 DO SET x = x + 1; END WHILE; END",
+]
+
+
+@pytest.mark.parametrize("text", LOOPS)
+def test_loops_with_statements(text: str) -> None:
     respelt(text)
 
 
