@@ -12,7 +12,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from gateway.errors import UnsupportedError, unsupported
-from gateway.instants import MICROS_PER_DAY
 from gateway.sql.functions.casts import fold_cast, lower_cast
 from gateway.sql.functions.fold import fold
 from gateway.sql.functions.lowerings import lazy_case, not_null
@@ -44,10 +43,10 @@ from gateway.sql.lowering.evaluation import (
     unread_constants,
     written_item,
 )
+from gateway.sql.lowering.frames import ranged, with_one_zero
 from gateway.sql.typed.catalogue import BOUNDED, WINDOWED, Catalogue, Context, Function, is_steady
 from gateway.sql.typed.nodes import (
     Agg,
-    Bound,
     Call,
     Case,
     Cast,
@@ -55,7 +54,6 @@ from gateway.sql.typed.nodes import (
     EngineCast,
     Expr,
     Fn,
-    Frame,
     Lambda,
     Lit,
     Op,
@@ -68,21 +66,12 @@ from gateway.sql.typed.nodes import (
 )
 from gateway.sql.typed.walk import children, has_columns, nodes, rebuilt_engine
 from gateway.sqltypes import (
-    BIGINT,
     BOOLEAN,
-    DATE,
-    DOUBLE,
-    FLOAT,
     INT,
-    TIMESTAMP,
-    TIMESTAMP_NTZ,
     VOID,
-    ArrayType,
     DataType,
     DecimalType,
-    StructType,
     decimal,
-    is_integral,
     is_nested,
     is_numeric,
 )
@@ -183,8 +172,8 @@ class Lowering:
                 expr.type,
                 expr.nullable,
                 self._agg(expr.fn, over=True) if isinstance(expr.fn, Agg) else self.lower(expr.fn),
-                tuple(_with_one_zero(self.lower(p)) for p in expr.partition),
-                *self._ranged(expr),
+                tuple(with_one_zero(self.lower(p)) for p in expr.partition),
+                *ranged(expr, self.sort_keys(expr.order), self.lower, self.raises),
             )
         if isinstance(expr, Subquery):
             return replace(expr, args=tuple(self.lower(a) for a in expr.args))
@@ -202,7 +191,7 @@ class Lowering:
         """
         lowered = []
         for sort in keys:
-            expr = _with_one_zero(self.lower(sort.expr))
+            expr = with_one_zero(self.lower(sort.expr))
             nulls_first = sort.nulls_first
             if is_nested(expr.type) and sort.descending == nulls_first:
                 if expr.nullable:
@@ -210,44 +199,6 @@ class Lowering:
                 nulls_first = not sort.descending
             lowered.append(SortKey(expr, sort.descending, nulls_first))
         return tuple(lowered)
-
-    def _ranged(self, window: Window) -> tuple[tuple[SortKey, ...], Frame]:
-        """Lowered ORDER BY items, and the frame; of days and microseconds for a RANGE frame over times."""
-        keys, frame = self._range_keys(window), window.frame
-        ends = (frame.start.kind, frame.end.kind)
-        if frame.unit == "RANGE" and "current" in ends and any(_has_nulls(k.expr.type) for k in window.order):
-            raise unsupported("a RANGE frame over an order by arrays or structs with NULLs inside")
-        if frame.unit != "RANGE" or len(keys) != 1 or keys[0].expr.type not in (DATE, TIMESTAMP, TIMESTAMP_NTZ):
-            return keys, frame
-        if frame.start.offset is None and frame.end.offset is None:
-            return keys, frame
-        key = keys[0].expr
-        number = EngineCast(BIGINT, key.nullable, EngineCast(INT, key.nullable, key) if key.type == DATE else key)
-        start, end = (_in_units(x, key.type) for x in (frame.start, frame.end))
-        return (replace(keys[0], expr=number),), Frame("RANGE", start, end)
-
-    def _range_keys(self, window: Window) -> tuple[SortKey, ...]:
-        """Lowered ORDER BY items of a window; the key of a RANGE frame fails where a bound of its frame is out of its type.
-
-        Spark compares rows with `key + offset`, and so fails there; the engine would take the end of the type instead.
-        """
-        keys = self.sort_keys(window.order)
-        offsets = [x for x in (window.frame.start, window.frame.end) if x.offset is not None]
-        if window.frame.unit != "RANGE" or not offsets or not is_integral(keys[0].expr.type):
-            return keys
-        given, key = window.order[0], keys[0]
-        bounds = []
-        for x in offsets:
-            assert x.offset is not None
-            value = -x.offset.value if x.preceding else x.offset.value
-            offset = Cast(given.expr.type, False, replace(x.offset, value=value))
-            symbol = "-" if given.descending else "+"
-            bounds.append(self.lower(Call(given.expr.type, given.expr.nullable, symbol, (given.expr, offset))))
-        failing = [e for e in bounds if self.raises(e)]
-        if not failing:
-            return keys
-        checked = udf("last", key.expr.type, *failing, key.expr, nullable=key.expr.nullable, raises=True)
-        return (replace(key, expr=checked), *keys[1:])
 
     def _call(self, call: Call) -> Expr:
         if call.fn in _TWICE and not is_steady(call.args[0], self.catalogue):
@@ -580,28 +531,6 @@ class Lowering:
     def _when(guard: Expr, condition: Expr) -> Expr:
         integer = Case(INT, True, ((guard, EngineCast(INT, True, condition)),), _ZERO)
         return Op(BOOLEAN, True, "=", (integer, _ONE))
-
-
-def _with_one_zero(e: Expr) -> Expr:
-    """A float without -0.0, which the engine sorts before 0.0, and takes for another partition."""
-    return Op(e.type, e.nullable, "+", (e, Lit(e.type, False, 0.0))) if e.type in (FLOAT, DOUBLE) else e
-
-
-def _has_nulls(t: DataType) -> bool:
-    """Whether values of a nested type may have NULL inside, which the engine takes for equal to all when it looks for peers."""
-    if isinstance(t, StructType):
-        return any(f.nullable or _has_nulls(f.type) for f in t.fields)
-    return isinstance(t, ArrayType) and (t.contains_null or _has_nulls(t.element))
-
-
-def _in_units(bound: Bound, key: DataType) -> Bound:
-    """A frame's bound whose offset is a positive number of days or microseconds, as the key is then."""
-    if bound.offset is None:
-        return bound
-    value = bound.offset.value
-    if key == DATE and bound.offset.type != INT:
-        value //= MICROS_PER_DAY
-    return Bound("offset", Lit(BIGINT, False, abs(value)), bound.preceding != (value < 0))
 
 
 def _is_unknown(e: Expr) -> bool:
