@@ -115,7 +115,7 @@ def listed(path: str, within: Within) -> list[str]:
                 )
             paths.append(entry.path)
     if len(paths) > _MOST_FILES:
-        raise UnsupportedError("UNSUPPORTED_FEATURE", f"A folder of more than {_MOST_FILES} Parquet files ({path}).")
+        raise UnsupportedError("UNSUPPORTED_FEATURE", f"A folder of more than {_MOST_FILES} files ({path}).")
     return sorted(paths)
 
 
