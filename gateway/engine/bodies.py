@@ -60,8 +60,10 @@ class EngineBody:
                 batches = ctx.sql_with_options(f"SELECT {text} AS v FROM {name}", self._read_only).collect()
             finally:
                 ctx.deregister_table(name)
-        except Exception as error:
-            raise self._told(error) from error
+        except BaseException as error:
+            if isinstance(error, (KeyboardInterrupt, SystemExit)):
+                raise
+            raise self._told(error) from error  # panics of Rust are no `Exception`
         parts = [batch.column(0) for batch in batches]
         found = parts[0] if len(parts) == 1 else pa.concat_arrays(parts) if parts else pa.array([], self._returns)
         return relabelled(found, self._returns)

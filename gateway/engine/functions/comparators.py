@@ -87,19 +87,24 @@ class _Compared:
     def _ordered(self, less: Flags) -> Ints:
         """The order that all pairs together say; of rows whose pairs are at odds what Java makes of them."""
         first, second = _pairs(self.size)
-        before = np.zeros((len(less), self.size), dtype=np.int64)
-        for pair, (i, j) in enumerate(zip(first, second, strict=True)):
-            before[:, i] += less[:, pair]
-            before[:, j] += ~less[:, pair]
+        before = np.zeros((len(less), self.size), dtype=np.int64)  # how many elements come before each
+        if len(less) < len(first):
+            for row, lesser in enumerate(less):
+                before[row] = np.bincount(np.where(lesser, first, second), minlength=self.size)
+        else:
+            for pair, (i, j) in enumerate(zip(first, second, strict=True)):
+                before[:, i] += less[:, pair]
+                before[:, j] += ~less[:, pair]
         order = np.argsort(before, axis=1, kind="stable")
         odd = np.flatnonzero((np.sort(before, axis=1) != np.arange(self.size)).any(axis=1))
         if len(odd) and self.size >= _BY_INSERTION:
             raise RowError(
                 "UNSUPPORTED_FEATURE", "array_sort with a comparator that contradicts itself is not supported."
             )
-        numbers = {pair: number for number, pair in enumerate(zip(second.tolist(), first.tolist(), strict=True))}
-        for row in odd:
-            order[row] = _run(_by_insertion(self.size), numbers, less[row])
+        if len(odd):
+            numbers = {pair: number for number, pair in enumerate(zip(second.tolist(), first.tolist(), strict=True))}
+            for row in odd.tolist():
+                order[row] = _run(_by_insertion(self.size), numbers, less[row])
         return order
 
     def _one_by_one(self) -> Ints:

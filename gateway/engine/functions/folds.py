@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from gateway.engine.functions import Kernel
+from gateway.engine.functions import Kernel, RowError
 from gateway.engine.functions.bodies import Body, aside
 from gateway.engine.functions.lists import Lists
 
+_MOST_BYTES = 512 << 20  # of states: the engine ends where texts that it joins have 2 GiB together
 _TURNS = 32  # elements of all rows that go on, in one question
 
 
@@ -39,6 +40,9 @@ def folded(merge: Body, finish: Body) -> Kernel:
             elements = [lists.values.take(pa.array(starts[:still] + place + turn)) for turn in range(turns)]
             states = merge.in_turn(states, elements, *others) if turns > 1 else merge.once(states, *elements, *others)
             place += turns
+            if states.nbytes > _MOST_BYTES:
+                message = f"What aggregate makes takes more than {_MOST_BYTES >> 20} MiB in a batch of rows."
+                raise RowError("RESOURCE_EXHAUSTED", message)
         results = finish.once(pa.concat_arrays([states, *reversed(ended)]), *read)
         places = np.full(len(arrays), -1)
         places[rows] = np.arange(len(rows))

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from gateway.engine.bodies import EngineBody
-from gateway.errors import GatewayError, UnsupportedError
+from gateway.errors import GatewayError, ResourceError, UnsupportedError
 from gateway.sqltypes import BIGINT
 from gateway.worker_jobs import BodySpec
 from tests.unit.runner.session import Session
@@ -96,3 +96,8 @@ def test_what_may_not_stand_in_itself_is_not_asked_in_turn() -> None:
     assert not body.is_chained
     with pytest.raises(ValueError, match="may not stand in itself"):
         body.in_turn(pa.array([1]), [pa.array([1])])
+
+
+def test_a_state_that_grows_without_end_is_stopped(session: Session) -> None:
+    with pytest.raises(ResourceError, match="aggregate makes takes more than 512 MiB"):
+        session.rows("SELECT length(aggregate(sequence(1, 60), 'xy', (a, x) -> a || a || a || a))")
