@@ -5,12 +5,13 @@ Spark infers of a condition that what it compares is not NULL, and asks that of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 
 from gateway.sql.lowering.evaluation import null_by
 from gateway.sql.typed import nodes as b
 from gateway.sql.typed.nodes import Call, Cast, Col, Expr, Rel
-from gateway.sql.typed.walk import all_relations, conjuncts_of, expressions_of, nodes
+from gateway.sql.typed.walk import all_relations, conjuncts_of, expressions_of, inputs_of, nodes
 from gateway.sqltypes import BOOLEAN
 
 _COMPARISONS = frozenset({"=", "<", ">", "<=", ">="})
@@ -22,7 +23,8 @@ _PASSES = {"inner": (0, 1), "cross": (0, 1), "semi": (0,), "left": (0,), "right"
 def with_matched_keys(rel: Rel, raises: Callable[[Expr], bool]) -> Rel:
     """`rel` with such filters over sides of joins in which an expression may fail; changes it in place."""
     found = all_relations(rel)
-    if any(isinstance(r, b.Join) for r in found):
+    joins = [r for r in found if isinstance(r, b.Join) and not r.lateral]
+    if joins:
         known: dict[int, bool] = {}
 
         def fails(expr: Expr) -> bool:
@@ -30,26 +32,30 @@ def with_matched_keys(rel: Rel, raises: Callable[[Expr], bool]) -> Rel:
                 known[id(expr)] = raises(expr)
             return known[id(expr)]
 
-        above = {id(r.input): _compared(r.condition) for r in found if isinstance(r, b.Filter)}
-        inner: set[int] = set()  # joins that are sides of others, which hand conditions on
-        for join in found:
-            if isinstance(join, b.Join) and not join.lateral and id(join) not in inner:
-                _sides_filtered(join, above.get(id(join), {}), fails, inner)
+        # What is read in two places has rows that only one of them drops.
+        read = Counter(id(below) for r in found for below in inputs_of(r))
+        filters = [r for r in found if isinstance(r, b.Filter) and read[id(r.input)] == 1]
+        above = {id(r.input): _compared(r.condition) for r in filters}
+        sides = {id(side) for join in joins for side in inputs_of(join) if read[id(side)] == 1}
+        open_ = [(join, above.get(id(join), {})) for join in joins if id(join) not in sides]
+        while open_:
+            join, asked = open_.pop()
+            for name, keys in _keys_of_sides(join, asked):
+                side = getattr(join, name)
+                if isinstance(side, b.Join) and not side.lateral and id(side) in sides:
+                    open_.append((side, keys))
+                elif keys and any(map(fails, _computed(side))):
+                    setattr(join, name, b.Filter(side.columns, side, _not_null(list(keys.values()))))
     return rel
 
 
-def _sides_filtered(join: b.Join, above: dict[int, Col], raises: Callable[[Expr], bool], inner: set[int]) -> None:
-    inner.add(id(join))
+def _keys_of_sides(join: b.Join, above: dict[int, Col]) -> Iterator[tuple[str, dict[int, Col]]]:
+    """The sides of a join, and the columns of which each keeps no row with NULL; `above`: those that are asked above it."""
     own = _compared(join.condition) if join.condition is not None else {}
     for place, name in enumerate(("left", "right")):
-        side = getattr(join, name)
         asked = (own if place in _LOSES[join.kind] else {}) | (above if place in _PASSES[join.kind] else {})
-        mine = {c.id for c in side.columns}
-        keys = [c for c in asked.values() if c.id in mine]
-        if isinstance(side, b.Join) and not side.lateral:
-            _sides_filtered(side, {c.id: c for c in keys}, raises, inner)
-        elif keys and any(map(raises, _computed(side))):
-            setattr(join, name, b.Filter(side.columns, side, _not_null(keys)))
+        mine = {c.id for c in getattr(join, name).columns}
+        yield name, {k: c for k, c in asked.items() if k in mine}
 
 
 def _compared(condition: Expr) -> dict[int, Col]:
