@@ -87,7 +87,7 @@ def test_statements_of_all_kinds_are_kept_and_told(guarded: Server) -> None:
         assert told[0] == "SELECT ? AS `'; DROP TABLE statements; --`"
         assert told[3:5] == ["SELECT ? AS `a\0b`", "SELECT ? AS `\u202egnp.exe`"]
         assert told[6].startswith("SELECT ?") and "xx" not in told[6]
-        assert 65_000 < len(told[7]) < 66_000
+        assert told[7] == "SELECT ? AS ? …"  # a name that is cut is not closed
         rows = answer(client, "SELECT statement_text AS t FROM system.query.history ORDER BY start_time, statement_id")
         assert {row["t"] for row in rows} >= set(told)
 
