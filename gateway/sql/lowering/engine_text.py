@@ -10,6 +10,7 @@ from typing import Any
 
 from gateway.errors import ResourceError, UnsupportedError, unsupported
 from gateway.sql.functions import NOT_AS_WINDOW
+from gateway.sql.lowering.evaluation import is_random
 from gateway.sql.lowering.expressions import Lowering
 from gateway.sql.typed import nodes as b
 from gateway.sql.typed.nodes import Col, Expr, Rel
@@ -257,7 +258,8 @@ class ExpressionText:
         outside = list({part.id: part for body in bodies for part in _read_outside(body)}.values())
         written = tuple(self._body(body, outside) for body in bodies)
         given = (*(arg for arg in e.args if not isinstance(arg, b.Lambda)), *outside)
-        volatile = any(isinstance(part, b.Udf) and part.volatile for body in bodies for part in nodes(body))
+        parts = [part for body in bodies for part in nodes(body)]
+        volatile = any(is_random(part) or (isinstance(part, b.Udf) and part.volatile) for part in parts)
         return self.udf(b.Udf(e.type, e.nullable, e.name, given, written, volatile=volatile))
 
     def _body(self, body: b.Lambda, outside: Sequence[b.Col | b.LambdaVar]) -> BodySpec:

@@ -348,6 +348,11 @@ def is_key(expr: Expr) -> bool:
     return isinstance(expr, Call) and expr.fn == "=" and all(map(has_columns, expr.args))
 
 
+def is_random(part: Expr) -> bool:
+    """Whether an engine-level call gives another value each time."""
+    return isinstance(part, Fn) and part.name in ("random", "uuid")
+
+
 def is_told(part: Expr) -> bool:
     """Whether it raises an error of the statement's own words."""
     return isinstance(part, Udf) and part.impl in ("raise_error", "assert_true")

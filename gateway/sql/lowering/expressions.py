@@ -32,6 +32,7 @@ from gateway.sql.lowering.evaluation import (
     is_key,
     is_nothing,
     is_null_by,
+    is_random,
     is_shallow,
     is_strict,
     is_told,
@@ -394,14 +395,10 @@ class Lowering:
             return [Lit(BOOLEAN, False, False)] if lowered.value is None else []
         columns = null_by(expr)
         parts = nodes(lowered)
-        twice = len(parts) <= _GUARD and not any(isinstance(p, Subquery) or self._random(p) for p in parts)
+        twice = len(parts) <= _GUARD and not any(isinstance(p, Subquery) or is_random(p) for p in parts)
         if twice and (columns is None or (self.raises(lowered) and (computed or not is_shallow(expr)))):
             return [not_null(lowered)]  # its own error comes first
         return None if columns is None else [not_null(c) for c in columns.values()]
-
-    @staticmethod
-    def _random(part: Expr) -> bool:
-        return isinstance(part, Fn) and part.name in ("random", "uuid")
 
     def join_condition(self, expr: Expr) -> Expr:
         """A lowered conjunct between relations; an equality keeps its form, by which the engine finds the keys of a join."""
