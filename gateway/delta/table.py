@@ -189,8 +189,6 @@ class SnapshotCache:
         # The very one, or as it is read in a time zone.
         if entry is None or known is None or not entry.marker or known.version != snapshot.version:
             return None
-        if coordinated(snapshot.protocol):
-            return None
         if not known.marker == snapshot.marker == entry.marker:
             return None
         path, following = (log.commit_path(snapshot.root, snapshot.version + i) for i in (0, 1))
@@ -216,7 +214,7 @@ class SnapshotCache:
 
     @staticmethod
     def _is_current(entry: _Entry, snapshot: Snapshot) -> bool:
-        if os.path.exists(log.commit_path(snapshot.root, snapshot.version + 1)) or coordinated(snapshot.protocol):
+        if os.path.exists(log.commit_path(snapshot.root, snapshot.version + 1)):
             return False
         return bool(entry.marker) and entry.marker == _marker(snapshot.root, snapshot.version)
 
@@ -224,8 +222,6 @@ class SnapshotCache:
         """The newest version, if what is known of an earlier one holds for it but for the files."""
         known, entry.ahead = entry.ahead, None
         if entry.snapshot is None or not entry.marker or entry.snapshot.protocol.has("rowTracking"):
-            return None
-        if coordinated(entry.snapshot.protocol):
             return None
         snapshot = entry.snapshot if known is None or known.version < entry.snapshot.version else known
         last = last_of_files(root, snapshot.version)
@@ -275,8 +271,8 @@ class SnapshotCache:
             # Data files never change: what is known of one holds in every version.
             snapshot.contents.update((p, old.contents[p]) for p in snapshot.files.paths if p in old.contents)
         entry.table, entry.snapshot, entry.marker = table, snapshot, snapshot.marker or ()
-        if not watch.held():
-            entry.marker = ()  # to be read again: the marker may be that of another table
+        if not watch.held() or coordinated(snapshot.protocol):
+            entry.marker = ()  # to be read again: it may be that of another table, or not tell of commits beside the log
         return snapshot
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from gateway.engine.economies import is_failure
 from gateway.engine.shapes import relabelled
 from gateway.worker_jobs import BodySpec
 
@@ -61,9 +62,9 @@ class EngineBody:
             finally:
                 ctx.deregister_table(name)
         except BaseException as error:
-            if isinstance(error, (KeyboardInterrupt, SystemExit)):
+            if not is_failure(error):
                 raise
-            raise self._told(error) from error  # panics of Rust are no `Exception`
+            raise self._told(error) from error
         parts = [batch.column(0) for batch in batches]
         found = parts[0] if len(parts) == 1 else pa.concat_arrays(parts) if parts else pa.array([], self._returns)
         return relabelled(found, self._returns)

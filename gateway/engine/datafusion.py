@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from gateway.engine.base import Execution, Planning, Query, Source, UdfSpec
 from gateway.engine.bodies import EngineBody
-from gateway.engine.economies import FEWER_RULES, NONE, ONE_PARTITION, Economy, is_at_odds
+from gateway.engine.economies import FEWER_RULES, NONE, ONE_PARTITION, Economy, is_at_odds, is_failure
 from gateway.engine.functions import IMPLEMENTATIONS, Kernel, guarded, load, row_error_in
 from gateway.engine.functions.comparators import compared
 from gateway.engine.functions.distinct import once_for_constants
@@ -272,7 +272,7 @@ class DataFusionExecution:
             self._started = self.first_planned(self._begin)
         except BaseException as error:
             self.close()
-            if not _is_failure(error):
+            if not is_failure(error):
                 raise
             told = self._told(error)
             if told.condition == "INTERNAL_ERROR" and is_at_odds(str(error)):  # in each way, and no file is damaged
@@ -285,7 +285,7 @@ class DataFusionExecution:
             try:
                 return made(economy)
             except BaseException as error:
-                if not _is_failure(error) or not is_at_odds(str(error)):
+                if not is_failure(error) or not is_at_odds(str(error)):
                     raise
                 self.close()
         return made(ONE_PARTITION)
@@ -359,7 +359,7 @@ class DataFusionExecution:
         except BaseException as error:
             if isinstance(error, GeneratorExit):  # enough rows have been read
                 self._look_back(began)
-            if not _is_failure(error):
+            if not is_failure(error):
                 raise
             again = None if delivered else economy.after(str(error), self.query.views)
             if again is not None:
@@ -390,11 +390,6 @@ class DataFusionExecution:
             for name in self._names:
                 self.engine.forget(self, self._ctx, name)
         self._names.clear()
-
-
-def _is_failure(error: BaseException) -> bool:
-    """Whether the statement has failed, rather than been stopped; panics of Rust are no `Exception`."""
-    return isinstance(error, Exception) or type(error).__name__ == "PanicException"
 
 
 class _OnceMore(Exception):  # noqa: N818 - a signal, not an error

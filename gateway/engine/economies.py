@@ -80,3 +80,8 @@ FEWER_RULES = Economy(plain=True, fewer_rules=True)
 def is_at_odds(message: str) -> bool:
     """Whether the engine's rules contradict each other."""
     return any(part in message for part in _AT_ODDS)
+
+
+def is_failure(error: BaseException) -> bool:
+    """Whether the statement has failed, rather than been stopped; panics of Rust are no `Exception`."""
+    return isinstance(error, Exception) or type(error).__name__ == "PanicException"

@@ -12,6 +12,7 @@ import pyarrow as pa
 from gateway.engine.functions import Kernel, RowError
 from gateway.engine.functions.bodies import Body, aside
 from gateway.engine.functions.lists import Lists, built
+from gateway.errors import GatewayError
 from gateway.instants import Ints
 
 _BY_INSERTION = 32  # elements, from which on Java merges runs
@@ -52,7 +53,7 @@ class _Compared:
         if self.size < _BY_INSERTION:
             try:
                 less = self._all_pairs()
-            except Exception:  # noqa: BLE001 - perhaps of a pair that is never compared; what is compared raises again
+            except GatewayError:  # perhaps of a pair that is never compared; what is compared raises again
                 less = None
             return self._one_by_one() if less is None else self._ordered(less)
         if self.size > _MOST:

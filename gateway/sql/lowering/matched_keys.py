@@ -25,13 +25,6 @@ def with_matched_keys(rel: Rel, raises: Callable[[Expr], bool]) -> Rel:
     found = all_relations(rel)
     joins = [r for r in found if isinstance(r, b.Join) and not r.lateral]
     if joins:
-        known: dict[int, bool] = {}
-
-        def fails(expr: Expr) -> bool:
-            if id(expr) not in known:
-                known[id(expr)] = raises(expr)
-            return known[id(expr)]
-
         # What is read in two places has rows that only one of them drops.
         read = Counter(id(below) for r in found for below in inputs_of(r))
         filters = [r for r in found if isinstance(r, b.Filter) and read[id(r.input)] == 1]
@@ -44,7 +37,7 @@ def with_matched_keys(rel: Rel, raises: Callable[[Expr], bool]) -> Rel:
                 side = getattr(join, name)
                 if isinstance(side, b.Join) and not side.lateral and id(side) in sides:
                     open_.append((side, keys))
-                elif keys and any(map(fails, _computed(side))):
+                elif keys and any(map(raises, _computed(side))):
                     setattr(join, name, b.Filter(side.columns, side, _not_null(list(keys.values()))))
     return rel
 

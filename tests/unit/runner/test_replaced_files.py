@@ -13,9 +13,8 @@ import pytest
 
 from tests.unit.runner.session import Session
 
-_SETTLED = (
-    0.1  # seconds until a file no longer counts as one that may be changing: then the engine's own reader reads it
-)
+# Seconds until a file no longer counts as one that may be changing: before, our own reader reads it, which keeps nothing.
+_SETTLED = 0.1
 
 
 def _written(path: Path, columns: Mapping[str, Sequence[int]], in_place: bool) -> None:

@@ -313,16 +313,6 @@ COUNTS = [
 ]
 
 
-@pytest.mark.parametrize("text", COUNTS)
-def test_numbers_that_ask_for_no_more_than_there_is_room_for(text: str) -> None:
-    respelt(text)
-
-
-@pytest.mark.parametrize("text", OPTIONS)
-def test_options_that_say_how_files_and_texts_are_read(text: str) -> None:
-    respelt(text)
-
-
 LOOPS = [
     "BEGIN DECLARE x = 1; l: LOOP SET x = x + 1; IF x > 9 THEN LEAVE l; END IF; END LOOP; END",
     "BEGIN l: LOOP SELECT 1; LEAVE l; END LOOP l; END",
@@ -331,13 +321,8 @@ LOOPS = [
 ]
 
 
-@pytest.mark.parametrize("text", LOOPS)
-def test_loops_with_statements(text: str) -> None:
-    respelt(text)
-
-
-@pytest.mark.parametrize("text", HANDLED)
-def test_handlers_of_scripts(text: str) -> None:
+@pytest.mark.parametrize("text", [*COUNTS, *OPTIONS, *LOOPS, *HANDLED])
+def test_what_may_reach_spark(text: str) -> None:
     respelt(text)
 
 
