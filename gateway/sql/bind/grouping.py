@@ -90,6 +90,11 @@ class Grouping:
             return rebuilt(expr, self.rewrite)
         return self._over_sets(expr)
 
+    def spelt(self, expr: Expr) -> str | None:
+        """A column's name as GROUP BY spells it, which grouping sets leave it with; None where it is no key of such."""
+        column = self._by_key.get(key(expr)) if self.sets is not None and isinstance(expr, Col) else None
+        return None if column is None else column.name
+
     def check(self, exprs: Iterable[Expr]) -> None:
         """UserError for grouping() and grouping_id() of what is no key, which Spark tells before a column that is none."""
         for e in exprs:

@@ -146,9 +146,9 @@ class SelectBinder:
             rel = Filter(rel.columns, rel, above.having)
         rel = self._windowed(rel, above, grouping)
         exprs = above.exprs
-        outputs = tuple(
-            Col(_shown_type(e), e.nullable, self.ids.take(), i.name) for e, i in zip(exprs, items, strict=True)
-        )
+        spelt = [None if grouping is None or i.aliased else grouping.spelt(i.expr) for i in items]
+        names = [i.name if s is None else s for i, s in zip(items, spelt, strict=True)]
+        outputs = tuple(Col(_shown_type(e), e.nullable, self.ids.take(), n) for e, n in zip(exprs, names, strict=True))
         self._describe(outputs, outputs_.items)
         if late is not None:
             rel = self._late_having(late, Project(outputs, rel, tuple(exprs)), scope, items)
