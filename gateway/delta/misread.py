@@ -73,7 +73,7 @@ def file_problem(
             if column.physical in names.get(MISREAD, ()):
                 return f"the column {column.name} has {names[MISREAD][column.physical]} in a file"
             if column.physical in names.get(MOMENTS, ()):
-                return f"the column {column.name} may have dates of the old calendar, or nanoseconds, in a file"
+                return f"the column {column.name} may have dates of the old calendar, nano- or milliseconds in a file"
             if column.physical.casefold() in names.get(TWICE, ()):
                 return f"the column {column.name} is in a file in several spellings"
             problem = _name_problem(column, names)
@@ -119,7 +119,7 @@ TWICE = "\0twice"
 ROWS = "\0rows"
 #: Where those stand that the engine misreads, with what they have.
 MISREAD = "\0misread"
-#: Where those with dates and times of the old calendar, or of nanoseconds, stand.
+#: Where those with dates and times of the old calendar, of nanoseconds or milliseconds, stand.
 MOMENTS = "\0moments"
 #: Where it stands whether its row groups are in order.
 IN_ORDER = "\0in order"

@@ -2,7 +2,7 @@
 
 Spark before version 3, and a later one that is told to, counts days by the calendar that has the Julian one before 15 October
 1582; it says so in the file, and Spark reads them as the same year, month and day of today's (`DataSourceUtils` of Spark).
-Nanoseconds are cut off downwards, by DataFusion towards 1970.
+Nanoseconds are cut off downwards, by DataFusion towards 1970. What is compared with milliseconds DataFusion cuts off to such.
 """
 
 from __future__ import annotations
@@ -87,29 +87,34 @@ def calendar_of(file: pq.ParquetFile) -> Calendar | None:
 def suspects(file: pq.ParquetFile) -> frozenset[str]:
     """Columns, or those with fields, with dates or times that DataFusion may take for others."""
     calendar, schema, leaf = calendar_of(file), file.schema_arrow, 0
+    found = {field.name for field in schema if pa.types.is_timestamp(field.type) and field.type.unit == "ms"}
     if calendar is None and not any(_holds_nanoseconds(field.type) for field in schema):
-        return frozenset()
-    found, nanoseconds = set(), _in_nanoseconds(file)
+        return frozenset(found)
+    others = _in_other_units(file)
     for field in schema:
         count = _leaves(field.type)
-        if any(_is_suspect(file, calendar, field.name in nanoseconds, at) for at in range(leaf, leaf + count)):
+        if any(_is_suspect(file, calendar, field.name in others, at) for at in range(leaf, leaf + count)):
             found.add(field.name)
         leaf += count
     return frozenset(found)
 
 
 def _holds_nanoseconds(kind: pa.DataType) -> bool:
+    return _holds_units(kind, ("ns",))  # so are those in 96 bits
+
+
+def _holds_units(kind: pa.DataType, units: tuple[str, ...]) -> bool:
     if kind.num_fields:
-        return any(_holds_nanoseconds(kind.field(i).type) for i in range(kind.num_fields))
-    return bool(pa.types.is_timestamp(kind) and kind.unit == "ns")  # so are those in 96 bits
+        return any(_holds_units(kind.field(i).type, units) for i in range(kind.num_fields))
+    return bool(pa.types.is_timestamp(kind) and kind.unit in units)
 
 
 def _leaves(kind: pa.DataType) -> int:
     return sum(_leaves(kind.field(i).type) for i in range(kind.num_fields)) if kind.num_fields else 1
 
 
-def _in_nanoseconds(file: pq.ParquetFile) -> frozenset[str]:
-    """Columns that are nanoseconds by a file's schema of Arrow, as DataFusion then reads instants in 96 bits."""
+def _in_other_units(file: pq.ParquetFile) -> frozenset[str]:
+    """Columns not in microseconds by a file's schema of Arrow, as DataFusion then reads instants in 96 bits."""
     held = (file.metadata.metadata or {}).get(_ARROW)
     if held is None:
         return frozenset()
@@ -117,13 +122,13 @@ def _in_nanoseconds(file: pq.ParquetFile) -> frozenset[str]:
         schema = pa.ipc.read_schema(pa.BufferReader(b64decode(held)))
     except (ValueError, OSError, pa.ArrowException):  # whatever it may say
         return frozenset(file.schema_arrow.names)
-    return frozenset(field.name for field in schema if _holds_nanoseconds(field.type))
+    return frozenset(field.name for field in schema if _holds_units(field.type, ("s", "ms", "ns")))
 
 
-def _is_suspect(file: pq.ParquetFile, calendar: Calendar | None, in_nanoseconds: bool, at: int) -> bool:
+def _is_suspect(file: pq.ParquetFile, calendar: Calendar | None, in_other_units: bool, at: int) -> bool:
     leaf = file.schema.column(at)
     if leaf.physical_type == "INT96":
-        return (calendar is not None and calendar.int96) or in_nanoseconds
+        return (calendar is not None and calendar.int96) or in_other_units
     if leaf.logical_type.type not in ("DATE", "TIMESTAMP"):
         return False
     kind = str(leaf.logical_type)

@@ -142,3 +142,25 @@ def test_nanoseconds_are_cut_off_downwards(make: Make, client: Client, wide: boo
     assert [row["v"] for row in found] == [-1, -1, -2, 1, -2208988800000001]
     assert answer(client, "SELECT count(*) AS n FROM moments WHERE t < TIMESTAMP'1970-01-01 00:00:00'") == [{"n": 4}]
     assert answer(client, "SELECT unix_micros(min(t)) AS v FROM moments") == [{"v": -2208988800000001}]
+
+
+@pytest.mark.parametrize(
+    ("unit", "wide"), [("ms", False), ("ms", True), ("s", True)], ids=["INT64", "INT96", "seconds"]
+)
+def test_milliseconds_are_compared_with_finer_instants(make: Make, client: Client, unit: str, wide: bool) -> None:
+    """The instant that a column is compared with is not cut off to what its file can hold, in WHERE and elsewhere."""
+    instants = pa.array([-1, 1_700_000_000], pa.timestamp("s", "UTC")).cast(pa.timestamp(unit, "UTC"))
+    folder = make({"i": "long", "t": "timestamp"}, pa.table({"i": pa.array(range(2)), "t": instants}), {},
+                  use_deprecated_int96_timestamps=wide)  # fmt: skip
+    if wide:  # a schema of Arrow is kept beside the rows, which says in which unit they once were
+        assert pq.ParquetFile(folder / "a.parquet").schema.column(1).physical_type == "INT96"
+    finer = "TIMESTAMP_MICROS(1700000000000400)" if unit == "ms" else "TIMESTAMP_MILLIS(1700000000400)"
+    for where, expected in (("=", []), ("<=>", []), (">=", []), ("<", [0, 1]), ("<>", [0, 1])):
+        assert answer(client, f"SELECT i FROM moments WHERE t {where} {finer} ORDER BY i") == [
+            {"i": i} for i in expected
+        ]
+        told = answer(client, f"SELECT i, t {where} {finer} AS v FROM moments ORDER BY i")
+        assert [row["i"] for row in told if row["v"]] == expected
+    assert answer(client, f"SELECT i FROM moments WHERE t IN ({finer}, {finer} + INTERVAL 1 HOUR)") == []
+    answer(client, f"DELETE FROM moments WHERE t >= {finer}")
+    assert answer(client, "SELECT count(*) AS n FROM moments") == [{"n": 2}]
