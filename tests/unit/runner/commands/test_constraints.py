@@ -101,6 +101,14 @@ def test_invariants_of_columns(session: Session) -> None:
     assert error.condition == "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES" and "EXPRESSION(id < 10)" in error.message
 
 
+def test_parameters_of_lambdas_are_no_values_of_a_row(session: Session) -> None:
+    session.run("CREATE TABLE t (a ARRAY<INT>)")
+    _altered(session, {"delta.constraints.sum": "aggregate(a, 0, (s, x) -> s + x) > 2"})
+    session.run("INSERT INTO t VALUES (array(1, 2))")
+    error = refused(session, "INSERT INTO t VALUES (array(1, 1))")
+    assert error.message.endswith("violated by row with values:\n - a : [1, 1]")
+
+
 def test_a_constraint_that_comes_while_rows_are_computed(constrained: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     publish = commit.publish
     asked: list[str] = []
