@@ -17,7 +17,8 @@ from gateway.instants import Ints
 
 _BY_INSERTION = 32  # elements, from which on Java merges runs
 _MOST = 3000  # elements, each of which is compared with each other
-_AT_ONCE = 1 << 18  # pairs
+_AT_ONCE = 1 << 18  # pairs that are asked for in one question
+_TOGETHER = 1 << 24  # pairs of rows that are sorted together, whose answers are all in memory
 
 Flags = npt.NDArray[np.bool_]
 #: Asks whether an element (its place) is less than an earlier one, and is told; ends with the places in order.
@@ -31,8 +32,10 @@ def compared(order: Body) -> Kernel:
         lists = Lists(arrays)
         chosen = np.arange(len(lists.values))
         for length in np.unique(lists.lengths):
-            rows = np.flatnonzero(lists.lengths == length)
-            if length > 1:
+            equal = np.flatnonzero(lists.lengths == length)
+            step = max(1, _TOGETHER // max(1, int(length) ** 2 // 2))
+            for start in range(0, len(equal) if length > 1 else 0, step):
+                rows = equal[start : start + step]
                 places = lists.starts[rows][:, None] + np.arange(length)
                 given = _Compared(order, lists.values, places, [values.take(pa.array(rows)) for values in outside])
                 chosen[places] = np.take_along_axis(places, given.sorted(), axis=1)

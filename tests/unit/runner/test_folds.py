@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import random
+import tracemalloc
 from collections.abc import Callable, Sequence
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
 from gateway.engine.bodies import EngineBody
+from gateway.engine.functions.comparators import compared
 from gateway.errors import GatewayError, ResourceError, UnsupportedError
 from gateway.sqltypes import BIGINT
 from gateway.worker_jobs import BodySpec
@@ -115,3 +118,29 @@ def test_a_state_that_grows_without_end_is_stopped(session: Session) -> None:
 def test_what_is_by_chance_is_another_in_each_row(session: Session, item: str) -> None:
     """Also of constant arrays, of which the engine would compute one value."""
     assert session.rows(f"SELECT count(DISTINCT v) > 90 FROM (SELECT {item} AS v FROM range(100))") == [(True,)]
+
+
+class _Difference:
+    is_chained = False
+
+    def once(self, *columns: pa.Array) -> pa.Array:
+        return pc.subtract(*columns)
+
+    def in_turn(self, state: pa.Array, elements: Sequence[pa.Array], *others: pa.Array) -> pa.Array:
+        raise NotImplementedError
+
+
+def test_rows_are_sorted_a_few_at_a_time() -> None:
+    """Their pairs would take more than 80 MiB at once."""
+    length, rows = 200, 2000
+    elements = [(place * 7919 + row) % 1009 for row in range(rows) for place in range(length)]
+    lists = pa.ListArray.from_arrays(
+        pa.array(range(0, len(elements) + 1, length), pa.int32()), pa.array(elements, pa.int32())
+    )
+    tracemalloc.start()
+    try:
+        found = compared(_Difference())(lists)
+        assert tracemalloc.get_traced_memory()[1] < 64 << 20
+    finally:
+        tracemalloc.stop()
+    assert found.to_pylist() == [sorted(each) for each in lists.to_pylist()]
