@@ -207,18 +207,22 @@ class Operation:
         return True
 
     def forget_request(self) -> None:
-        """Let go of what was asked, which nobody needs of an operation that has ended."""
+        """Let go of what was asked and told, which nobody needs of an operation that has ended and is recorded."""
         with self._changed:
-            self._run = self._job = None
+            self._run = self._job = self.key = None
             self.purpose = replace(self.purpose, make_job=nothing_to_do, text="", parameters=())
+            if self.finished is not None:
+                self.finished = replace(self.finished, changes=(), facts={})
+            if self.planned is not None:
+                self.planned = replace(self.planned, witnesses=None)
 
     @property
     def weight(self) -> int:
         """About how many bytes of memory an ended one keeps."""
         error = self.error
         told = 0 if error is None else holdings.weight((error.message, error.statement or ""))
-        fields = () if self.planned is None else self.planned.schema.fields
-        shape = holdings.weight(fields) + len(fields) * holdings.COLUMN
+        columns = 0 if self.planned is None else len(self.planned.schema.fields)
+        shape = holdings.weight((self.planned, self.handover)) + columns * holdings.COLUMN
         return holdings.OPERATION + told + shape + self.bytes[0]
 
     def close(self) -> None:

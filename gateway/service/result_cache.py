@@ -33,7 +33,7 @@ class Answer:
     def size(self) -> int:
         """About how many bytes of memory it takes."""
         rows = sum(len(part.data or b"") for part in self.parts)
-        return rows + _OVERHEAD + 256 * len(self.planned.schema.fields)
+        return rows + _OVERHEAD + weight(self.planned) + 256 * len(self.planned.schema.fields)
 
     def events(self) -> tuple[Planned | Rows | Finished, ...]:
         """What a worker would tell."""

@@ -483,14 +483,14 @@ class GatewayService:
         answer = None if operation.key is None else operation.answer()
         if answer is not None and operation.key is not None:
             self._results.keep(operation.key, answer)
+        changed = operation.finished is not None and bool(operation.finished.changes)
         operation.forget_request()
-        self._weigh(operation)
+        self._weigh(operation, changed=changed)
 
-    def _weigh(self, operation: Operation) -> None:
+    def _weigh(self, operation: Operation, *, changed: bool) -> None:
         """It has ended, and may have changed its session: both keep other things now."""
         kept = operation.weight + (self._holdings.file if operation.bytes[1] else 0)
         session = operation.session
-        changed = operation.finished is not None and bool(operation.finished.changes)
         size = session.weight if changed else session.held
         with self._lock:
             if operation.held:  # else nobody has it any more
