@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 _DEEPEST, _MOST_VALUES = 64, 250_000
+_MOST_ESCAPES = 2 << 20  # in all texts: each takes as long as many characters without
 _MOST_PAIRS = 5000  # of a query
 # Strings, also without an end, as their text is no structure; and what is outside of them.
 _STRUCTURE = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[\[\]{},]', re.DOTALL)
@@ -145,6 +146,8 @@ def schema_of(checks: Fields, required: Sequence[str] = ()) -> dict[str, Any]:
 
 def _check_size(body: bytes) -> None:
     """Raise RestError for more values or depth than a request can need: the parser of JSON holds up all other threads."""
+    if body.count(b"\\") > _MOST_ESCAPES:
+        raise _malformed("The body has too many escaped characters: send texts as UTF-8.")
     depth = 0
     for values, match in enumerate(_STRUCTURE.finditer(body)):
         depth += _DEPTHS.get(match[0], 0)

@@ -116,8 +116,9 @@ def test_large_answers_are_made_one_after_the_other(own: Server) -> None:
     [
         b'{"statement": "SELECT 1", "query_tags": [' + b"1," * 14_000_000 + b"1]}",
         b'{"statement": "SELECT 1", "query_tags": {' + b",".join(b'"%x": 1' % i for i in range(2_000_000)) + b"}}",
+        b'{"statement": "SELECT 1 -- ' + b"\\n" * 16_000_000 + b'"}',
     ],
-    ids=["values", "keys"],
+    ids=["values", "keys", "escapes"],
 )
 def test_a_body_of_many_values_holds_up_nobody(own: Server, body: bytes) -> None:
     refused: list[tuple[int, bytes]] = []

@@ -103,8 +103,9 @@ def test_a_statement_may_hold_many_brackets() -> None:
         b'{"name": "' + b'\\"x' * 5_000_000,
         b'"a' * 8_000_000,
         b"[" + b"1" * 16_000_000,
+        b'{"name": "' + b"\\n" * 16_000_000 + b'"}',
     ],
-    ids=["numbers", "texts", "keys", "no end", "quotes", "digits"],
+    ids=["numbers", "texts", "keys", "no end", "quotes", "digits", "escapes"],
 )
 def test_what_would_take_long_is_refused_before_it_is_parsed(body: bytes) -> None:
     began = time.process_time()
