@@ -8,10 +8,9 @@ else columns; metadata calls are always columnar. Exactly one field of TRowSet i
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from gateway.errors import ServerError
@@ -37,7 +36,7 @@ _COLUMNS: dict[Slot, type[Any]] = {
     Slot.BINARY: ttypes.TBinaryColumn,
 }
 _EMPTY = struct()
-_READY_BYTES, _OVERHEAD = 32 << 20, 8 << 10  # of metadata that is kept ready, and of each beside its names
+_COLUMN = 16  # characters that a column counts for beside its name and type
 
 # Identifier of an operation, first row, number of rows -> an absolute URL, and when it expires in epoch milliseconds.
 LinkTo = Callable[[bytes, int, int], tuple[str, int]]
@@ -74,49 +73,14 @@ def _framing(options: ResultOptions, stored: bool = False) -> Framing:
     return Framing.STORED if stored else Framing.PACKED
 
 
-class _Ready:
-    """What was made of the metadata of results, up to so many bytes: what was asked for longest ago goes first. Thread-safe."""
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self.size = 0
-        self._lock = threading.Lock()
-        self._made: OrderedDict[ResultMetadata, Encoded] = OrderedDict()
-
-    def find(self, metadata: ResultMetadata) -> Encoded | None:
-        """What was made of it, if that is still there."""
-        with self._lock:
-            found = self._made.get(metadata)
-            if found is not None:
-                self._made.move_to_end(metadata)
-            return found
-
-    def keep(self, metadata: ResultMetadata, made: Encoded) -> None:
-        """Keep what was made of it, unless it is too large for that."""
-        if _weight(made) > self._limit // 8:
-            return
-        with self._lock:
-            if metadata not in self._made:
-                self._made[metadata] = made
-                self.size += _weight(made)
-            while self.size > self._limit:
-                self.size -= _weight(self._made.popitem(last=False)[1])
-
-
-def _weight(made: Encoded) -> int:
-    return _OVERHEAD + 2 * len(made.data)  # with the schema that it is found by
-
-
-_ready = _Ready(_READY_BYTES)
-
-
 def metadata(metadata: ResultMetadata) -> Encoded:
-    """TGetResultSetMetadataResp, ready-made: it goes with every page, and programs repeat their statements."""
-    made = _ready.find(metadata)
-    if made is None:
-        made = _encoded(metadata)
-        _ready.keep(metadata, made)
-    return made
+    """TGetResultSetMetadataResp, ready-made: it goes with every page, and programs repeat their statements.
+
+    Of long ones fewer are kept, and of those that names without end make so long none.
+    """
+    size = sum(_COLUMN + len(field.name) + len(field.type.sql) for field in metadata.schema.fields)
+    make = next((made for most, made in _KEPT if size <= most), _encoded)
+    return make(metadata)
 
 
 def _encoded(metadata: ResultMetadata) -> Encoded:
@@ -141,6 +105,10 @@ def _encoded(metadata: ResultMetadata) -> Encoded:
             )
         )
     )
+
+
+# For so many characters of a schema; some four bytes are kept for each.
+_KEPT = ((16 << 10, lru_cache(maxsize=256)(_encoded)), (512 << 10, lru_cache(maxsize=16)(_encoded)))
 
 
 def row_set(page: Page, link: LinkTo) -> Any:

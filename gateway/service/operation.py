@@ -49,7 +49,7 @@ from gateway.service.operation_log import OperationLog
 from gateway.service.purposes import Purpose, nothing_to_do, time_zone
 from gateway.service.result_cache import Answer
 from gateway.service.session import Session, new_handle, text_of
-from gateway.sqltypes import StructType
+from gateway.sqltypes import StructType, struct
 
 _KEPT = "the same statement was answered before, and what it reads has not changed"
 
@@ -231,6 +231,9 @@ class Operation:
             with self._changed:
                 self._move(State.CLOSED)
             self._free()
+        with self._changed:  # it is part of a cycle, which is collected some time: what may be long goes now
+            if self.planned is not None:
+                self.planned = replace(self.planned, reason="", schema=struct())
 
     def wait(self, seconds: float) -> State:
         """The state as clients are told; until it is one of `ENDS`, waits up to `seconds`."""
