@@ -26,7 +26,8 @@ from gateway.errors import GatewayError, ProtocolError, ServerError, unsupported
 from gateway.observability import counter, histogram, log
 from gateway.protocol import codec, convert, information, orientation, pages, user_agents, versions
 from gateway.protocol.reader import Budget
-from gateway.protocol.writer import Buffer
+from gateway.protocol.turns import Turns
+from gateway.protocol.writer import Buffer, Encoded
 from gateway.results.links import LinkSigner
 from gateway.service.api import (
     ENDS,
@@ -38,6 +39,7 @@ from gateway.service.api import (
     Orientation,
     Page,
     Principal,
+    ResultMetadata,
     Service,
     State,
 )
@@ -45,6 +47,7 @@ from gateway.service.session import text_of
 from gateway.thrift_gen.TCLIService import ttypes
 
 LINK_PATH = "/sql/1.0/results/"
+_WIDE = 1_000  # columns
 _LOG_ROWS = 1  # fetchType of FetchResults: the operation's log
 
 
@@ -86,6 +89,7 @@ class ThriftHandler:
         self._service = service
         self._options = options or HandlerOptions()
         self._signer = signer
+        self._wide = Turns(2, 1)
 
     def handle(self, body: bytes, identity: str, user_agent: str, origin: str = "") -> bytes:
         """The bytes that answer `body`; never raises. `identity` is the authenticated name of the caller."""
@@ -269,7 +273,7 @@ class ThriftHandler:
                 page = self._service.fetch(
                     caller.principal, status.handle, Orientation.NEXT, self._rows(limits.maxRows), limits.maxBytes, None
                 )
-                direct.resultSetMetadata = pages.metadata(page.metadata)
+                direct.resultSetMetadata = self._shape(caller, page.metadata)
                 direct.resultSet = ttypes.TFetchResultsResp(
                     status=convert.success(), hasMoreRows=page.has_more_rows, results=self._row_set(caller, page)
                 )
@@ -294,7 +298,17 @@ class ThriftHandler:
             text, expires_ms = self._signer.sign(operation, start_row, rows)
             return f"{caller.origin}{LINK_PATH}{text}", expires_ms
 
-        return pages.row_set(page, link)
+        with self._turn(caller, page.metadata):
+            return pages.row_set(page, link)
+
+    def _shape(self, caller: Caller, metadata: ResultMetadata) -> Encoded:
+        with self._turn(caller, metadata):
+            return pages.metadata(metadata)
+
+    def _turn(self, caller: Caller, metadata: ResultMetadata) -> contextlib.AbstractContextManager[None]:
+        """A turn to encode a result of many columns: each is an object of its own, and no other thread gets on meanwhile."""
+        wide = len(metadata.schema.fields) > _WIDE
+        return self._wide.turn(caller.principal.name) if wide else contextlib.nullcontext()
 
     def _rows(self, asked: int | None) -> int:
         return asked if asked is not None and asked > 0 else self._options.default_rows
@@ -308,9 +322,8 @@ class ThriftHandler:
 
     def result_metadata(self, caller: Caller, request: Any) -> Any:
         """GetResultSetMetadata."""
-        return pages.metadata(
-            self._service.result_metadata(caller.principal, convert.operation_from(request.operationHandle))
-        )
+        operation = convert.operation_from(request.operationHandle)
+        return self._shape(caller, self._service.result_metadata(caller.principal, operation))
 
     def fetch_results(self, caller: Caller, request: Any) -> Any:
         """FetchResults: a page of rows, or (fetchType 1) of lines of the operation's log."""
@@ -332,7 +345,7 @@ class ThriftHandler:
             hasMoreRows=page.has_more_rows,
             results=self._row_set(caller, page),
             # Drivers that do not ask for it may still need it with a later page; Hive's know no such field.
-            resultSetMetadata=pages.metadata(page.metadata)
+            resultSetMetadata=self._shape(caller, page.metadata)
             if request.includeResultSetMetadata or versions.is_spark(page.metadata.protocol)
             else None,
         )

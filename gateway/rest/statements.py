@@ -14,6 +14,7 @@ from gateway.protocol.turns import Turns
 from gateway.rest import fields, manifest
 from gateway.rest.call import Asked, Path
 from gateway.rest.fields import RestError
+from gateway.rest.manifest import Verbatim
 from gateway.results.links import LinkSigner
 from gateway.service.api import (
     ENDS,
@@ -75,6 +76,7 @@ class StatementApi:
     service: WholeResults
     signer: LinkSigner
     turns: Turns = field(default_factory=Turns)
+    shapes: Turns = field(default_factory=lambda: Turns(2, 1))  # of thousands of columns: other threads wait meanwhile
 
     def create_session(self, caller: Caller, path: Path, asked: Asked) -> dict[str, Any]:
         """Open a session."""
@@ -154,7 +156,7 @@ class StatementApi:
         handle = self.service.named_operation(caller.principal, path["statement_id"])
         if self.service.operation_status(caller.principal, handle, 0).state is not State.FINISHED:
             raise RestError(400, "BAD_REQUEST", "The statement has no result (yet).")
-        found = self._result(caller, handle, int(path["chunk_index"]))[1]
+        found = self._result(caller, handle, int(path["chunk_index"]), shaped=False)[1]
         if found is None:
             raise RestError(404, "RESOURCE_DOES_NOT_EXIST", f"The result has no chunk {path['chunk_index']}.")
         return found
@@ -176,7 +178,7 @@ class StatementApi:
         return {}
 
     def _answer(self, caller: Caller, status: OperationStatus) -> dict[str, Any]:
-        answer = {"statement_id": text_of(status.handle), "status": manifest.status_of(status)}
+        answer: dict[str, Any] = {"statement_id": text_of(status.handle), "status": manifest.status_of(status)}
         if status.state is State.FINISHED:
             try:
                 shown, result = self._result(caller, status.handle, 0)
@@ -186,8 +188,10 @@ class StatementApi:
             answer |= {"manifest": shown, "result": result or {}}
         return answer
 
-    def _result(self, caller: Caller, handle: Handle, index: int) -> tuple[dict[str, Any], dict[str, Any] | None]:
-        """``manifest``, and ``result`` from chunk `index` on."""
+    def _result(
+        self, caller: Caller, handle: Handle, index: int, *, shaped: bool = True
+    ) -> tuple[Verbatim, dict[str, Any] | None]:
+        """``manifest``, which is long where there are many columns, unless not `shaped`; ``result`` from chunk `index` on."""
         outcome = self.service.outcome(caller.principal, handle)
         if outcome.metadata.options.files is None:
             raise RestError(400, "BAD_REQUEST", "The statement was not executed by this API.")
@@ -200,7 +204,10 @@ class StatementApi:
             found = manifest.chunk(
                 text_of(handle), outcome, index, lambda start, rows: self.service.piece(handle.guid, start, rows), link
             )
-        return manifest.manifest(outcome), found
+        if not shaped:
+            return Verbatim(b"{}"), found
+        with self.shapes.turn(caller.principal.name):
+            return Verbatim(manifest.as_json(manifest.manifest(outcome))), found
 
 
 def _files(asked: Mapping[str, Any]) -> Files:
