@@ -79,10 +79,8 @@ def _bound(one: Constraint, columns: Sequence[b.Col], binder: Binder) -> b.Expr:
 
 def _violated(one: Constraint, row: pa.RecordBatch, snapshot: Snapshot, span: Span | None) -> UserError:
     values = {column.name.lower(): row.column(i)[0].as_py() for i, column in enumerate(snapshot.columns)}
-    read = (
-        path for path in references(parse_expression(one.text)) if path[0].lower() in values
-    )  # others are of lambdas
-    named = {".".join(path): _value(values, path) for path in read}
+    read = references(parse_expression(one.text))  # names of lambdas, too
+    named = {".".join(path): _value(values, path) for path in read if path[0].lower() in values}
     shown = "".join(f"\n - {name} : {value}" for name, value in sorted(named.items()))
     text = f"CHECK constraint {one.name} ({one.text}) violated by row with values:{shown}"
     return UserError("DELTA_VIOLATE_CONSTRAINT_WITH_VALUES", text, span=span)

@@ -38,7 +38,8 @@ def with_matched_keys(rel: Rel, raises: Callable[[Expr], bool]) -> Rel:
                 if isinstance(side, b.Join) and not side.lateral and id(side) in sides:
                     open_.append((side, keys))
                 elif keys and any(map(raises, _computed(side))):
-                    setattr(join, name, b.Filter(side.columns, side, _not_null(list(keys.values()))))
+                    told = [key for key in keys.values() if not _is_aggregate(side, key)]
+                    setattr(join, name, b.Filter(side.columns, side, _not_null(told)) if told else side)
     return rel
 
 
@@ -71,6 +72,17 @@ def _computed(side: Rel) -> list[Expr]:
         return []
     made = [e for r in below if isinstance(r, b.Project) for e in expressions_of(r)]
     return [e for e in made if any(isinstance(part, (Call, Cast)) for part in nodes(e))]
+
+
+def _is_aggregate(side: Rel, column: Col) -> bool:
+    """Whether it is computed of an aggregate, beside which Spark computes all that is selected of the groups."""
+    ids = {column.id}
+    while isinstance(side, (b.Project, b.Filter)):
+        if isinstance(side, b.Project):
+            made = [e for c, e in zip(side.columns, side.exprs, strict=True) if c.id in ids]
+            ids = {part.id for e in made for part in nodes(e) if isinstance(part, Col)}
+        side = side.input
+    return isinstance(side, b.Aggregate) and bool(ids & {c.id for c in side.columns[len(side.keys) :]})
 
 
 def _not_null(columns: Sequence[Col]) -> Expr:
