@@ -24,6 +24,7 @@ _DEEPEST = 100
 # Writers that left out how often a column is NULL where that was never, before parquet-rs 53.1.
 _COUNTS_SOME = (b"parquet-rs", b"delta-rs", b"datafusion")
 _DELTA_PACKED = 5
+_HADOOP_LZ4 = 5  # of which the engine reads no page in several parts, as those of more than 256 KiB are
 # Writers whose packed numbers come in blocks of 32 or 64, the only ones that the engine can skip some of.
 _SMALL_MINIBLOCKS = (*_COUNTS_SOME, b"parquet-cpp", b"parquet-mr version")
 # Bytes of a value in statistics, by physical type: BOOLEAN, INT32, INT64, FLOAT, DOUBLE.
@@ -71,6 +72,7 @@ class _Column(_Struct):
         (1, TType.I32, "type", None),
         (2, TType.LIST, "encodings", (TType.I32, None, False)),
         (3, TType.LIST, "path", (TType.STRING, "BINARY", False)),
+        (4, TType.I32, "codec", None),
         (5, TType.I64, "values", None),
         (7, TType.I64, "length", None),
         (9, TType.I64, "data", None),
@@ -197,6 +199,8 @@ def _misread(column: Any, leaf: Leaf, writer: bytes) -> str | None:
     told = column.statistics
     if _DELTA_PACKED in (column.encodings or ()) and not writer.startswith(_SMALL_MINIBLOCKS):
         return "numbers packed in blocks of which the engine skips none"
+    if column.codec == _HADOOP_LZ4:
+        return "pages in LZ4 as Hadoop packs them"
     if told is None:
         return None
     if told.nulls is None and leaf.definitions and not writer.startswith(_COUNTS_SOME):

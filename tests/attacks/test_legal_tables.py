@@ -269,6 +269,41 @@ def test_rows_that_are_sorted_within_row_groups_only(
     assert answer(client, f"SELECT a FROM {relation} ORDER BY a LIMIT 1 OFFSET 1500") == [{"a": 1}]
 
 
+def as_hadoop_packs(path: Path) -> None:
+    """Packs the only page of a file as Hadoop's LZ4 does: parts, each behind its size and that of what is in it."""
+    data = path.read_bytes()
+    told = compact.footer(data)
+    of_column = told[4][1][1][0][1][1][1][0][3][1]
+    start = of_column[9][1]
+    page, begin = compact.read(data, start)
+    held = data[begin : begin + page[3][1]]
+    packed = b""
+    for at in range(0, len(held), 200_000):
+        whole = held[at : at + 200_000]
+        part = pa.compress(whole, codec="lz4_raw", asbytes=True)
+        packed += len(whole).to_bytes(4, "big") + len(part).to_bytes(4, "big") + part
+    head = compact.written(compact.STRUCT, {**page, 3: (5, len(packed))})
+    of_column[4], of_column[7] = (5, 5), (6, len(head) + len(packed))
+    kept = data[:start] + head + packed
+    path.write_bytes(compact.with_footer(kept + bytes(8), told))
+
+
+@pytest.mark.parametrize("of_folder", [False, True], ids=["table", "folder"])
+def test_large_pages_in_lz4_as_hadoop_packs_them(make: Make, server: Server, client: Client, of_folder: bool) -> None:
+    """As Spark writes with `compression.codec=lz4`."""
+    rows = pa.table({"s": [f"{i:>50}" for i in range(20_000)]})
+
+    def change(path: Path) -> None:
+        pq.write_table(rows, path, compression="none", use_dictionary=False, data_page_size=1 << 30, store_schema=False)
+        as_hadoop_packs(path)
+
+    table = make([field("s", "string")], rows, change=change)
+    relation = as_folder(server, table, "hadoop") if of_folder else "legal"
+    assert answer(client, f"SELECT count(DISTINCT s) AS n, max(trim(s)) AS m FROM {relation}") == [
+        {"n": 20_000, "m": "9999"}
+    ]
+
+
 @pytest.mark.parametrize("of_folder", [False, True], ids=["table", "folder"])
 def test_numbers_packed_in_blocks_as_photon_does(make: Make, server: Server, client: Client, of_folder: bool) -> None:
     count = 20_000
