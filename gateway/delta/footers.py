@@ -7,6 +7,7 @@ to be none.
 from __future__ import annotations
 
 import math
+from base64 import b64decode
 from collections import Counter
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
@@ -19,6 +20,7 @@ from gateway.delta.containment import Within, source
 from gateway.delta.parquet_facts import Facts, check_bounds, check_facts, check_indexes, impossible
 
 _SMALL_BYTES = 1 << 20  # below which reading ahead, which other threads do, takes longer than reading
+_ARROW = b"ARROW:schema"
 _MOST_GROUPS = 32_767  # as many as they have numbers
 
 
@@ -57,7 +59,8 @@ def _check_footer(file: LookedAt, opened: pa.NativeFile, size: int) -> None:
     """Raise ArrowInvalid unless all pages lie in a file of `size` bytes, and as many rows as are told of may be in them."""
     if file.metadata.num_row_groups > _MOST_GROUPS:
         raise impossible(f"{file.metadata.num_row_groups} row groups")
-    file.facts = check_facts(opened, size)
+    facts = check_facts(opened, size)
+    file.facts = facts._replace(misread={**_contradicted(file), **facts.misread})
     _check_names(file.metadata)
 
 
@@ -73,6 +76,40 @@ def _check_names(metadata: pq.FileMetaData) -> None:
     twice = next((name for name, count in names.items() if count > 1), None)
     if twice is not None:
         raise impossible(f"the column {twice} more than once")
+
+
+def arrow_schema(metadata: pq.FileMetaData) -> pa.Schema | None:
+    """The schema that a writer of Arrow keeps beside a file's own; None where there is none. Raises for what is no schema."""
+    held = (metadata.metadata or {}).get(_ARROW)
+    return None if held is None else pa.ipc.read_schema(pa.BufferReader(b64decode(held)))
+
+
+def _contradicted(file: LookedAt) -> dict[str, str]:
+    """Columns of which a file's schema of Arrow says what its own denies: the engine believes the former."""
+    try:
+        told = arrow_schema(file.metadata)
+    except (ValueError, OSError, pa.ArrowException):  # which the engine says itself
+        return {}
+    held = file.schema_arrow
+    if told is None or len(told) != len(held) or held.equals(told):
+        return {}
+    leaves = (file.schema.column(i) for i in range(len(file.schema)))
+    in_64 = any(c.physical_type == "INT64" and "timeUnit=nanoseconds" in str(c.logical_type) for c in leaves)
+    pairs = zip(held, told, strict=True)
+    return {own.name: "another schema of Arrow" for own, of in pairs if not _agree(own.type, of.type, in_64)}
+
+
+def _agree(own: pa.DataType, told: pa.DataType, in_64: bool) -> bool:
+    """Whether values are the same by both types, or the engine passes over the other. `in_64`: nanoseconds are in 64 bits."""
+    if isinstance(told, pa.DictionaryType):
+        return _agree(own.value_type if isinstance(own, pa.DictionaryType) else own, told.value_type, in_64)
+    if own.num_fields and own.num_fields == told.num_fields:
+        return all(_agree(own.field(i).type, told.field(i).type, in_64) for i in range(own.num_fields))
+    if pa.types.is_decimal(own) and pa.types.is_decimal(told):
+        return (own.precision, own.scale) == (told.precision, told.scale)
+    if pa.types.is_timestamp(own) and pa.types.is_timestamp(told):
+        return not in_64 or (own.unit, own.tz) != ("ns", None) or told.unit == "ns"
+    return True
 
 
 def one_valued(metadata: pq.FileMetaData) -> set[str]:

@@ -7,7 +7,6 @@ Nanoseconds are cut off downwards, by DataFusion towards 1970. What is compared 
 
 from __future__ import annotations
 
-from base64 import b64decode
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -17,12 +16,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from gateway.delta.footers import arrow_schema
 from gateway.errors import UnsupportedError
 
 _VERSION, _OLD_DATES, _OLD_INT96 = (
     f"org.apache.spark.{name}".encode() for name in ("version", "legacyDateTime", "legacyINT96")
 )
-_ARROW = b"ARROW:schema"
 _FIRST_DAY = -141_427  # 1582-10-15, from which on both calendars are one
 # 1900-01-01, as Spark has it: until then clocks went by the sun in some zones, and what they showed is what is kept.
 _FIRST_INSTANT = -2_208_988_800_000_000
@@ -115,14 +114,11 @@ def _leaves(kind: pa.DataType) -> int:
 
 def _in_other_units(file: pq.ParquetFile) -> frozenset[str]:
     """Columns not in microseconds by a file's schema of Arrow, as DataFusion then reads instants in 96 bits."""
-    held = (file.metadata.metadata or {}).get(_ARROW)
-    if held is None:
-        return frozenset()
     try:
-        schema = pa.ipc.read_schema(pa.BufferReader(b64decode(held)))
+        schema = arrow_schema(file.metadata)
     except (ValueError, OSError, pa.ArrowException):  # whatever it may say
         return frozenset(file.schema_arrow.names)
-    return frozenset(field.name for field in schema if _holds_units(field.type, ("s", "ms", "ns")))
+    return frozenset(field.name for field in schema or () if _holds_units(field.type, ("s", "ms", "ns")))
 
 
 def _is_suspect(file: pq.ParquetFile, calendar: Calendar | None, in_other_units: bool, at: int) -> bool:

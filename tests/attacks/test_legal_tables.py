@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
+from base64 import b64encode
 from collections.abc import Callable, Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -302,6 +304,52 @@ def test_large_pages_in_lz4_as_hadoop_packs_them(make: Make, server: Server, cli
     assert answer(client, f"SELECT count(DISTINCT s) AS n, max(trim(s)) AS m FROM {relation}") == [
         {"n": 20_000, "m": "9999"}
     ]
+
+
+@pytest.mark.parametrize("file", READERS.values(), ids=READERS)
+@pytest.mark.parametrize("inside", [False, True], ids=["column", "field"])
+@pytest.mark.parametrize(
+    ("kind", "own", "told"),
+    [
+        ("decimal(9,2)", pa.decimal128(9, 2), pa.decimal64(18, 4)),
+        ("decimal(9,2)", pa.decimal128(9, 2), pa.decimal256(40, 4)),
+        ("timestamp", pa.timestamp("ns"), pa.timestamp("us", "UTC")),
+        ("timestamp", pa.timestamp("ns"), pa.timestamp("ms")),
+        ("timestamp", pa.timestamp("us", "UTC"), pa.timestamp("ns", "UTC")),
+        ("string", pa.string(), pa.dictionary(pa.int8(), pa.string())),
+    ],
+    ids=lambda of: str(of),
+)
+def test_a_schema_of_arrow_that_says_something_else(
+    make: Make, client: Client, kind: str, own: pa.DataType, told: pa.DataType, inside: bool, file: str
+) -> None:
+    """The file's own schema counts, as it does for who knows nothing of Arrow."""
+    numbers = pa.array([123, 456])
+    values = numbers.cast(pa.string()) if own == pa.string() else numbers
+    if pa.types.is_decimal(own):
+        values = pa.array([Decimal("1.23"), Decimal("4.56")], own)
+    elif pa.types.is_timestamp(own):
+        values = numbers.cast(pa.timestamp("s", own.tz)).cast(own)
+    rows = pa.table({"s": pa.StructArray.from_arrays([values], ["f"]) if inside else values})
+    lie = pa.schema([pa.field("s", pa.struct([("f", told)]) if inside else told)])
+
+    def change(path: Path) -> None:
+        with pq.ParquetWriter(path, rows.schema, store_schema=False) as writer:
+            writer.write_table(rows)
+            writer.add_key_value_metadata({b"ARROW:schema": b64encode(lie.serialize().to_pybytes())})
+
+    make(
+        [field("s", {"type": "struct", "fields": [field("f", kind)]} if inside else kind)],
+        rows,
+        change=change,
+        file=file,
+    )
+    expected = [str(v.as_py()) for v in values.cast(pa.timestamp("us", "UTC") if kind == "timestamp" else own)]
+    name = "s.f" if inside else "s"
+    for _ in range(2):  # the engine keeps what it has seen of a file
+        found = answer(client, f"SELECT {name} AS v FROM legal ORDER BY {name}")
+        assert [str(row["v"]) for row in found] == expected
+        assert len(answer(client, f"SELECT {name} FROM legal WHERE {name} IS NOT NULL")) == 2
 
 
 @pytest.mark.parametrize("of_folder", [False, True], ids=["table", "folder"])
