@@ -2,7 +2,8 @@
 
 Three-valued and vectorised: a file is left out only where a predicate is certainly not true for every row of it. What is
 not known keeps the file: no statistics, another type, FLOAT and DOUBLE minima and maxima (they skip NaN), CHAR and VARCHAR
-(padding). String maxima may be cut off and count as prefixes; timestamps may be cut to milliseconds.
+(padding). String maxima may be cut off and count as prefixes; timestamps may be cut to milliseconds, decimals to the digits of
+a double.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -28,6 +30,8 @@ Integers = npt.NDArray[np.int64]
 _MILLISECOND = 1000
 _LEAST, _GREATEST = -(2**63), 2**63 - 1
 _MAX_IN_LIST = 1000
+_OLD_END = "\ufffd"  # Delta before version 3 put it behind what it had cut off, also where what followed was greater
+_DIGITS = 10**12  # those of a double, and some less
 
 
 def prune(snapshot: Snapshot, predicates: Sequence[Predicate]) -> Mask:
@@ -149,7 +153,8 @@ class _Bounds:
             margin = _MILLISECOND if pa.types.is_timestamp(low.type) else 0
             self.integers = _integers(low.cast(unit), _LEAST, -margin), _integers(high.cast(unit), _GREATEST, margin)
         else:
-            self.values = list(zip(low.to_pylist(), high.to_pylist(), strict=True))
+            pairs = zip(low.to_pylist(), high.to_pylist(), strict=True)
+            self.values = [_widened(*pair) for pair in pairs] if pa.types.is_decimal(low.type) else list(pairs)
 
     def may(self, op: str, value: Any) -> Mask:
         """Files in which some row may be true for `op` and `value`."""
@@ -199,7 +204,15 @@ class _Bounds:
 
     def _cut(self, high: Any, value: Any) -> bool:
         """Whether a maximum may stand for a longer text, beyond `value`: it is a beginning of it."""
-        return self.text and bool(value.startswith(high))
+        return self.text and bool(value.startswith(high.removesuffix(_OLD_END) if isinstance(high, str) else high))
+
+
+def _widened(low: Decimal | None, high: Decimal | None) -> tuple[Decimal | None, Decimal | None]:
+    """Bounds of decimals with what a double loses, as delta-rs makes one of each; of those without a scale it makes 64 bits."""
+    return (
+        None if low is None or low == _LEAST else low - abs(low) / _DIGITS,
+        None if high is None or high == _GREATEST else high + abs(high) / _DIGITS,
+    )
 
 
 def _integer_type(arrow: pa.DataType) -> pa.DataType | None:
@@ -261,6 +274,8 @@ def _value_range(snapshot: Snapshot, column: Column) -> tuple[Any, Any] | None:
     least, greatest = pc.min(low).as_py(), pc.max(high).as_py()
     if least is None or greatest is None:
         return None
+    if pa.types.is_decimal(low.type) and (_LEAST in low.to_pylist() or _GREATEST in high.to_pylist()):
+        return None  # see `_widened`
     if pa.types.is_decimal(column.type.arrow()):
         margin = max(abs(least), abs(greatest)) / 1_000_000
         return least - margin, greatest + margin

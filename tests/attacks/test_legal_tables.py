@@ -6,10 +6,11 @@ import json
 import shutil
 from base64 import b64encode
 from collections.abc import Callable, Iterator
-from decimal import Decimal
+from decimal import Decimal, localcontext
 from pathlib import Path
 from typing import Any
 
+import deltalake
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -435,3 +436,59 @@ def test_a_partition_column_keeps_a_type_that_its_values_are_read_as(
         assert str(error).startswith("[UNSUPPORTED_TABLE_FEATURE] The Delta table")
     finally:
         answer(client, "DROP TABLE IF EXISTS parted")
+
+
+# The values of two files each.
+DECIMALS = {
+    "decimal(18,4)": ("90071992547409.9301", "90071992547409.9305"),
+    "decimal(20,10)": ("1234567890.1234567891", "-1234567890.1234567899"),
+    "decimal(17,0)": ("90071992547409931", "-90071992547409929"),
+    "decimal(38,0)": ("9" * 38, "-" + "9" * 38),
+    "decimal(38,18)": ("1" * 20 + "." + "1" * 18, "0.000000000000000001"),
+}
+
+
+@pytest.mark.parametrize("of", DECIMALS)
+def test_bounds_of_decimals_that_were_doubles_hide_no_rows(server: Server, client: Client, of: str) -> None:
+    """delta-rs writes bounds of decimals as doubles, and those without a scale as 64 bits."""
+    precision, scale = map(int, of.removeprefix("decimal(").removesuffix(")").split(","))
+    folder, texts = server.warehouse / "default" / "doubles", DECIMALS[of]
+    least, greatest = sorted(texts, key=Decimal)
+    try:
+        for text in texts:
+            rows = pa.table({"d": pa.array([Decimal(text)], pa.decimal128(precision, scale))})
+            deltalake.write_deltalake(folder, rows, mode="append")
+        for text in texts:
+            for sought in (f"d = {text}", f"d <=> {text}", f"d IN ({text}, 5)", f"d BETWEEN {text} AND {text}"):
+                found = answer(client, f"SELECT CAST(d AS STRING) AS d FROM doubles WHERE {sought}")
+                assert [Decimal(row["d"]) for row in found] == [Decimal(text)]
+        for sought in (f"d >= {greatest}", f"d <= {least}", f"d > {least}", f"d < {greatest}"):
+            assert answer(client, f"SELECT count(*) AS n FROM doubles WHERE {sought}") == [{"n": 1}]
+        (total,) = answer(client, "SELECT CAST(sum(d) AS STRING) AS n FROM doubles")
+        with localcontext(prec=40):
+            assert Decimal(total["n"]) == sum(map(Decimal, texts))
+        merged = (
+            f"MERGE INTO doubles USING (SELECT {greatest} AS d) s ON doubles.d = s.d WHEN NOT MATCHED THEN INSERT *"
+        )
+        answer(client, merged)
+        answer(client, f"DELETE FROM doubles WHERE d = {least}")
+        assert answer(client, "SELECT count(*) AS n FROM doubles") == [{"n": 1}]
+    finally:
+        shutil.rmtree(folder)
+
+
+def test_a_cut_bound_of_texts_with_what_delta_once_put_behind_it(make: Make, client: Client) -> None:
+    """U+FFFD, by Java's order of characters behind those that UTF-8 has behind it."""
+    head = "x" * 32
+    table = make([field("s", "string")], pa.table({"s": [head + "\U0001f600"]}))
+    stats = {"numRecords": 1, "minValues": {"s": head}, "maxValues": {"s": head + "\ufffd"}, "nullCount": {"s": 0}}
+    size = (table / "a.parquet").stat().st_size
+    log_action(table, 1, add={**add_action("a.parquet", size), "stats": json.dumps(stats)})
+    for sought in (
+        f"= '{head}\U0001f600'",
+        f"> '{head}\ufffe'",
+        f"LIKE '{head}\U0001f600%'",
+        f"IN ('{head}\U0001f600', '')",
+    ):
+        assert answer(client, f"SELECT count(*) AS n FROM legal WHERE s {sought}") == [{"n": 1}]
+    assert answer(client, "SELECT count(*) AS n FROM legal WHERE s > 'y'") == [{"n": 0}]
