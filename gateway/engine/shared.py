@@ -1,9 +1,9 @@
 """One process that runs many jobs side by side: Spark's driver. Started at the first job, kept, replaced when it is lost.
 
-Unlike `pool`, a kill costs all its jobs: it is the last resort, for a job that does not stop when asked. Jobs wait in order
-while the process starts and while `SharedLimits.threads` jobs run; what runs when it is lost fails with a retryable error,
-what waits is served by the next process. Every job begins with `Waiting`, so that whoever counts slots of another engine can
-give its slot to others, and goes on with `Progress` when a thread takes it.
+Unlike `pool`, a kill costs all its jobs: it is the last resort, for a job that does not stop when asked. Jobs wait, and
+callers take turns (`fair`), while the process starts and while `SharedLimits.threads` jobs run; what runs when it is lost fails
+with a retryable error, what waits is served by the next process. Every job begins with `Waiting`, so that whoever counts slots
+of another engine can give its slot to others, and goes on with `Progress` when a thread takes it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import itertools
 import pickle
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -32,6 +31,7 @@ from gateway.engine.base import (
     Writing,
 )
 from gateway.engine.channel import CancelJob, JobEvent, NotReady, Ready, RunJob, SpoolWanted, Start
+from gateway.engine.fair import FEW, FairQueue
 from gateway.engine.process import WorkerProcess
 from gateway.engine.runs import INLINE_BYTES, SPOOL_LIMIT, Sink, give_spool, shutting_down
 from gateway.errors import CanceledError, GatewayError, ResourceError, ServerError
@@ -43,7 +43,7 @@ class SharedLimits:
 
     Attributes:
         threads: jobs that run at once.
-        queue: jobs that may wait; more are refused.
+        queue: jobs that may wait; more are refused, but for callers who have few of them.
         grace: time between the request to stop a job and the end of the process.
         start: a process that is not ready after this long is given up.
     """
@@ -71,6 +71,16 @@ class SharedRun:
         self.cancelled_at: float | None = None
         self.over = False
         self.lock = threading.RLock()  # one event at a time; again by a sink that cancels what it is told of
+
+    @property
+    def owner(self) -> str:
+        """Whose job it is."""
+        return self.job.session.user
+
+    @property
+    def session(self) -> str:
+        """Which session it is of."""
+        return self.job.session.session_id
 
     def cancel(self, error: GatewayError | None = None) -> None:
         """Ask the job to stop; the sink then gets Failed with `error`. Idempotent."""
@@ -107,7 +117,7 @@ class SharedPool:
         self._ready = False
         self._wanted = False
         self._reason: str | None = None  # why the process was ended, or could not start
-        self._waiting: deque[SharedRun] = deque()
+        self._waiting = FairQueue[SharedRun]()
         self._running: dict[int, SharedRun] = {}
         self._stopped = threading.Event()
         self._threads: list[threading.Thread] = []
@@ -141,13 +151,14 @@ class SharedPool:
         with self._changed:
             if self._stopped.is_set():
                 raise shutting_down()
-            if len(self._waiting) >= self._limits.queue:
+            waiting, few = self._waiting, self._limits.queue // FEW
+            if len(waiting) >= self._limits.queue and waiting.of(run.owner) >= few:
                 raise ResourceError(
                     "RESOURCE_EXHAUSTED",
                     f"{self._limits.queue} statements wait for {self._title} already: try again later.",
                     retryable=True,
                 )
-            self._waiting.append(run)
+            waiting.put(run)
             self._want_process()
         self._dispatch()
         return run
@@ -159,7 +170,7 @@ class SharedPool:
                 return
             run.verdict = error
             run.cancelled_at = time.monotonic()
-            waiting = run in self._waiting
+            waiting = self._waiting.has(run)
             if waiting:
                 self._waiting.remove(run)
             process = self._process
@@ -173,8 +184,7 @@ class SharedPool:
         """Kill the process; jobs that have not ended fail. Idempotent."""
         with self._changed:
             self._stopped.set()
-            waiting = list(self._waiting)
-            self._waiting.clear()
+            waiting = self._waiting.empty()
             for run in self._running.values():
                 run.verdict = run.verdict or shutting_down()
             if self._process is not None:
@@ -213,7 +223,7 @@ class SharedPool:
                     or len(self._running) >= self._limits.threads
                 ):
                     return
-                run = self._waiting.popleft()
+                run = self._waiting.take()
                 self._running[run.run_id] = run
             self._tell(run, Progress(None, f"Running on {self._title}"))
             self._send_job(process, run)
@@ -333,9 +343,7 @@ class SharedPool:
             started, self._ready, self._process = self._ready, False, None
             lost = list(self._running.values())
             self._running.clear()
-            told = [] if started else list(self._waiting)
-            if not started:
-                self._waiting.clear()
+            told = [] if started else self._waiting.empty()
             self._wanted = bool(self._waiting) and not self._stopped.is_set()
             reason = self._reason
         observability.gauge("engine_up", 0, engine=self._name)

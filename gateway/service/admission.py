@@ -10,15 +10,14 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Callable
-from itertools import zip_longest
 
 from gateway import observability
+from gateway.engine.fair import FEW, FairQueue
 from gateway.errors import ResourceError
 
 _LOOKED_AFTER = 0.5  # seconds: many may ask for their places, again and again
-FEW = 10  # one part in so many of a limit is there for each caller, whoever has taken the rest
 
 
 class Place:
@@ -42,99 +41,6 @@ class Place:
     def position(self) -> tuple[int, int] | None:
         """Which one it is of those that wait, and how many these are; None unless it waits."""
         return None if self.queue is None else self.queue.position(self)
-
-
-class _Turns:
-    """Places in order of arrival within a session; sessions take turns."""
-
-    def __init__(self) -> None:
-        self._sessions: OrderedDict[str, deque[Place]] = OrderedDict()
-        self.length = 0
-
-    def put(self, place: Place, first: bool = False) -> None:
-        places = self._sessions.setdefault(place.session, deque())
-        (places.appendleft if first else places.append)(place)
-        self.length += 1
-
-    def take(self) -> Place:
-        session, places = next(iter(self._sessions.items()))
-        place = places.popleft()
-        self.length -= 1
-        if places:
-            self._sessions.move_to_end(session)
-        else:
-            del self._sessions[session]
-        return place
-
-    def places(self) -> list[Place]:
-        """All of them, as they would be taken."""
-        return _in_turn([list(places) for places in self._sessions.values()])
-
-    def has(self, place: Place) -> bool:
-        return place in self._sessions.get(place.session, ())
-
-    def remove(self, place: Place) -> None:
-        places = self._sessions[place.session]
-        places.remove(place)
-        self.length -= 1
-        if not places:
-            del self._sessions[place.session]
-
-
-class _FairQueue:
-    """Places by their sessions' turns; callers, too, take turns."""
-
-    def __init__(self) -> None:
-        self._owners: OrderedDict[str, _Turns] = OrderedDict()
-        self._length = 0
-
-    def __len__(self) -> int:
-        return self._length
-
-    def of(self, owner: str) -> int:
-        """How many places a caller has in it."""
-        turns = self._owners.get(owner)
-        return 0 if turns is None else turns.length
-
-    def places(self) -> list[Place]:
-        """All of them, as they would be taken."""
-        return _in_turn([turns.places() for turns in self._owners.values()])
-
-    def put(self, place: Place, first: bool = False) -> None:
-        """It is the last of its session, or the `first`."""
-        turns = self._owners.get(place.owner)
-        if turns is None:
-            turns = self._owners[place.owner] = _Turns()
-        turns.put(place, first)
-        self._length += 1
-
-    def take(self) -> Place:
-        owner, turns = next(iter(self._owners.items()))
-        place = turns.take()
-        self._length -= 1
-        if turns.length:
-            self._owners.move_to_end(owner)
-        else:
-            del self._owners[owner]
-        return place
-
-    def discard(self, place: Place) -> None:
-        """Remove it if it is there."""
-        turns = self._owners.get(place.owner)
-        if turns is not None and turns.has(place):
-            self.remove(place)
-
-    def remove(self, place: Place) -> None:
-        turns = self._owners[place.owner]
-        turns.remove(place)
-        self._length -= 1
-        if not turns.length:
-            del self._owners[place.owner]
-
-
-def _in_turn(lists: list[list[Place]]) -> list[Place]:
-    """One of each list, then the next of each."""
-    return [place for row in zip_longest(*lists) for place in row if place is not None]
 
 
 class Admission:
@@ -162,9 +68,9 @@ class Admission:
         self._total = slots + reserved
         self._queue_limit = queue_limit
         self._lock = threading.Lock()
-        self._statements = _FairQueue()
-        self._small = _FairQueue()
-        self._untried = _FairQueue()  # those of `_statements` that have not been in the lane
+        self._statements = FairQueue[Place]()
+        self._small = FairQueue[Place]()
+        self._untried = FairQueue[Place]()  # those of `_statements` that have not been in the lane
         self._running_statements = 0
         self._running_small = 0
         self._running_brief = 0

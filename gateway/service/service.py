@@ -24,12 +24,13 @@ from gateway import observability
 from gateway.config import default_settings, normalise_setting
 from gateway.config.session import STATEMENT_TIMEOUT, TIMEZONE
 from gateway.engine.base import Failed, Job, Statement
+from gateway.engine.fair import FEW
 from gateway.engine.runs import Sink
 from gateway.errors import DISK_FULL, CanceledError, GatewayError, ResourceError, ServerError, UserError
 from gateway.history.recorder import Recorder
 from gateway.history.records import Record
 from gateway.service import accounting, purposes
-from gateway.service.admission import FEW, Admission, Place
+from gateway.service.admission import Admission, Place
 from gateway.service.api import (
     ExecuteRequest,
     Handle,

@@ -5,6 +5,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
@@ -110,6 +111,33 @@ def test_jobs_run_side_by_side_and_no_more_than_the_threads(pool: SharedPool) ->
         assert isinstance(sink.error(), CanceledError)
     run.cancel()  # over already
     assert len(waits.of(Failed)) == 0
+
+
+def test_callers_take_turns_and_each_has_some_of_the_queue(make: Make) -> None:
+    pool = make(threads=1, queue=20)
+    finishes(pool)
+
+    def send(user: str, session: str, text: str) -> tuple[SharedRun, Listener]:
+        sink = Listener()
+        job = Statement(f"id-{text}", text, replace(SESSION, user=user, session_id=session))
+        return pool.submit(job, sink), sink
+
+    first, _ = send("mallory", "m1", "progress 0.1; sleep 60")
+    flood = [send("mallory", "m1", "sleep 60") for _ in range(20)]
+    with pytest.raises(ResourceError, match="20 statements wait for Spark already"):
+        send("mallory", "m2", "rows 1")
+    others = [send("ann", session, "rows 1") for session in ("a1", "a2")]
+    with pytest.raises(ResourceError):
+        send("ann", "a3", "rows 1")
+    first.cancel()
+    for (run, sink), (_, other) in zip(flood, others, strict=False):
+        eventually(lambda sink=sink: sink.of(Progress))  # type: ignore[misc]
+        run.cancel()
+        assert isinstance(other.last(), Finished)
+    for run, _ in flood:
+        run.cancel()
+    assert all(isinstance(sink.error(), CanceledError) for _, sink in flood)
+    finishes(pool)
 
 
 def test_errors_and_bugs_end_their_own_job(pool: SharedPool) -> None:
