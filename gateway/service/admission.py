@@ -2,8 +2,9 @@
 and in turn between callers.
 
 More statements than slots wait; that is no error until the queue is full, and then not for a caller who has few in it.
-Metadata calls may take slots of their own beside those of statements, so that a client can always connect. A statement that
-would wait may begin in the lane, in turn as well: if it turns out not to be short, it is put back to where it was.
+Metadata calls may take slots of their own beside those of statements, so that a client can always connect; for those of
+statements both take turns. A statement that would wait may begin in the lane, in turn as well: if it turns out not to be short,
+it is put back to where it was.
 """
 
 from __future__ import annotations
@@ -74,6 +75,7 @@ class Admission:
         self._running_statements = 0
         self._running_small = 0
         self._running_brief = 0
+        self._passed_by = False  # a metadata call was given a slot that a statement waited for
         self._positions: dict[int, int] = {}
         self._positions_at = float("-inf")
         self._here = threading.local()
@@ -183,15 +185,21 @@ class Admission:
 
     def _give_slots(self) -> list[Place]:
         started = []
-        while self._small and self._running_statements + self._running_small < self._total:
-            started.append(self._small.take())
-            self._running_small += 1
-        while self._has_slot():
-            started.append(place := self._statements.take())
-            self._untried.discard(place)
-            self._running_statements += 1
-            self._last_begun = self._clock()
-        return _begun(started)
+        while True:
+            statement = self._has_slot()
+            # In turns: many metadata calls in a row would keep all statements out.
+            if self._has_small_slot() and not (statement and self._passed_by):
+                started.append(self._small.take())
+                self._running_small += 1
+                self._passed_by = statement
+            elif statement:
+                started.append(place := self._statements.take())
+                self._untried.discard(place)
+                self._running_statements += 1
+                self._last_begun = self._clock()
+                self._passed_by = False
+            else:
+                return _begun(started)
 
     def _give_lane(self) -> list[Place]:
         started: list[Place] = []
@@ -203,6 +211,10 @@ class Admission:
             place.brief = True
             self._running_brief += 1
         return _begun(started)
+
+    def _has_small_slot(self) -> bool:
+        """With the lock held: whether a metadata call waits, and a slot is free."""
+        return bool(self._small) and self._running_statements + self._running_small < self._total
 
     def _has_slot(self) -> bool:
         """With the lock held: whether a statement waits, and one of the slots for statements is free."""

@@ -104,6 +104,22 @@ def test_sessions_take_turns_so_that_a_flood_delays_nobody_much() -> None:
     assert desk.started == ["a0", "a1", "b0", "c0", "a2", "b1", "a3"]
 
 
+def test_metadata_calls_in_a_row_keep_no_statement_out() -> None:
+    desk = Desk(2)
+    for number in range(8):
+        desk.enter(f"m{number}", small=True, owner="mallory")
+    assert desk.started == ["m0", "m1", "m2"]  # no statement waits
+    desk.enter("a1", owner="ann")
+    desk.enter("a2", owner="ann")
+    for name in ("m0", "m1", "m2", "m3"):
+        desk.leave(name)
+    assert desk.started[3:] == ["m3", "a1", "m4", "a2"]
+    desk.enter("a3", owner="ann")
+    for name in ("m4", "a1", "a2"):
+        desk.leave(name)
+    assert desk.started[7:] == ["m5", "m6", "a3"]
+
+
 def test_callers_take_turns_and_each_has_some_of_the_queue() -> None:
     started: list[str] = []
     admission = Admission(1, 20)
