@@ -20,6 +20,7 @@ from gateway.auth.base import AuthenticationError, Identity
 from gateway.errors import ConfigError
 
 ANONYMOUS = "anonymous"
+_LONGEST_NAME = 512  # characters: names are kept with all that is kept for whoever has them
 _HEX_DIGITS = frozenset("0123456789abcdef")
 # The user name of HTTP Basic that says "the password is a token" (Databricks JDBC and ODBC).
 TOKEN_USER = "token"
@@ -47,9 +48,11 @@ class AllowAll:
     """Mode `none`: every credential is accepted; the name is that of HTTP Basic, if there is one."""
 
     def authenticate(self, headers: Mapping[str, str]) -> Identity:
-        """See `Authenticator`; never refuses."""
+        """See `Authenticator`; refuses names alone that are too long."""
         if scheme_of(headers) == "basic":
             credentials = basic_credentials(headers["authorization"])
+            if credentials and len(credentials[0]) > _LONGEST_NAME:
+                raise AuthenticationError("basic", f"The user name is longer than {_LONGEST_NAME} characters.")
             if credentials and credentials[0] and credentials[0] != TOKEN_USER:
                 return Identity(credentials[0])
         return Identity(ANONYMOUS)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from gateway.protocol.client import Client
+from gateway.protocol.client import Client, RemoteError
 from tests.attacks.attacker import outcome, resident_mib
 from tests.live.gateway import Server, start_server
 
@@ -50,6 +50,12 @@ def test_definitions_that_were_replaced_are_let_go_of(own: Server, before: float
                 client, f"CREATE OR REPLACE TEMPORARY VIEW v AS SELECT {number} AS x, '{'x' * 8_000_000}' AS y"
             )
             assert isinstance(made, list)
+
+
+def test_long_names_of_callers_are_not_remembered(own: Server, before: float) -> None:
+    for number in range(300):
+        with pytest.raises(RemoteError, match="longer than 512 characters"):
+            Client(own.thrift_url, user=f"{number}{'x' * 60_000}").open()
 
 
 def test_names_of_columns_are_not_kept_beside_their_results(own: Server, before: float) -> None:

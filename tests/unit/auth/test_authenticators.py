@@ -111,6 +111,12 @@ def test_mode_none_accepts_everything(headers: dict[str, str], name: str) -> Non
     assert AllowAll().authenticate(headers) == Identity(name)
 
 
+def test_names_without_end_are_refused_in_mode_none_too() -> None:
+    assert AllowAll().authenticate(basic("x" * 512, "")) == Identity("x" * 512)
+    with pytest.raises(AuthenticationError, match="longer than 512 characters"):
+        AllowAll().authenticate(basic("x" * 513, ""))
+
+
 @pytest.mark.parametrize(
     "text",
     [
