@@ -395,12 +395,12 @@ def is_interval(t: DataType) -> bool:
 
 def has_map(t: DataType) -> bool:
     """A map, or something with one inside: neither ordered nor comparable."""
-    return isinstance(t, MapType) or any(has_map(c) for c in t.children())
+    return isinstance(t, MapType) or (is_nested(t) and any(map(has_map, t.children())))
 
 
 def has_variant(t: DataType) -> bool:
     """A VARIANT, or something with one inside."""
-    return t == VARIANT or any(has_variant(c) for c in t.children())
+    return any(map(has_variant, t.children())) if is_nested(t) else t == VARIANT
 
 
 def is_orderable(t: DataType) -> bool:

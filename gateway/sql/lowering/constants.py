@@ -16,8 +16,8 @@ from gateway.sql.lowering.evaluation import CONDITIONAL, UNKNOWN, certain, is_wr
 from gateway.sql.lowering.passing import Passing
 from gateway.sql.lowering.planned_rows import (
     FEW,
+    Emptiness,
     anded,
-    is_emptied,
     is_local,
     is_one_group,
     is_outer,
@@ -49,24 +49,23 @@ _NULL_TESTS = frozenset((
 
 def computed_first(rel: Rel, catalogue: Catalogue, context: Context) -> list[tuple[Expr, bool]]:
     """The constants of a bound statement that Spark computes before it runs, and of each whether it is one of written rows."""
-    found = _of_statement(rel, catalogue, context)
+    emptiness = Emptiness(context)
+
+    def of_statement(plan: Rel, is_read: bool, within: bool) -> list[tuple[Expr, bool]]:
+        walk = _Found(catalogue, context, emptiness, {c.id for c in plan.columns} if is_read else set(), within)
+        walk.enter(plan)
+        return [(e, id(e) in walk.of_rows) for e in walk.constants]
+
+    found = of_statement(rel, True, False)
     open_ = [rel]
     known: set[int] = set()
     while open_:
-        for asked in _asked(open_.pop(), context):
+        for asked in _asked(open_.pop(), emptiness):
             if id(asked.plan) not in known:
                 known.add(id(asked.plan))
                 open_.append(asked.plan)
-                found += _of_statement(asked.plan, catalogue, context, asked.is_read, within=True)
+                found += of_statement(asked.plan, asked.is_read, True)
     return found
-
-
-def _of_statement(
-    rel: Rel, catalogue: Catalogue, context: Context, is_read: bool = True, within: bool = False
-) -> list[tuple[Expr, bool]]:
-    found = _Found(catalogue, context, {c.id for c in rel.columns} if is_read else set(), within)
-    found.enter(rel)
-    return [(e, id(e) in found.of_rows) for e in found.constants]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +76,13 @@ class _Asked:
     is_read: bool  # EXISTS reads no column
 
 
-def _asked(rel: Rel, context: Context) -> Iterator[_Asked]:
+def _asked(rel: Rel, emptiness: Emptiness) -> Iterator[_Asked]:
     """The queries in expressions and behind LATERAL of relations that Spark does not know to be empty before; but for scalar
     ones with columns around them, of which it spares aggregates that nobody reads."""
     open_, ctes = [rel], set[int]()
     while open_:
         at = open_.pop()
-        if is_local(at) or (is_emptied(at, context, early=True) and not is_one_group(at)):
+        if is_local(at) or (emptiness.is_emptied(at, early=True) and not is_one_group(at)):
             continue
         for part in (part for e in expressions_of(at) for part in nodes(e) if isinstance(part, Subquery)):
             if part.kind != "scalar" or not (part.outer or _is_one_row(part.plan)):
@@ -131,8 +130,11 @@ class _Found:
         within: the statement is one inside of another: what reads columns of that one is moved there.
     """
 
-    def __init__(self, catalogue: Catalogue, context: Context, read: Set[int], within: bool) -> None:
+    def __init__(
+        self, catalogue: Catalogue, context: Context, emptiness: Emptiness, read: Set[int], within: bool
+    ) -> None:
         self._context = context
+        self._emptiness = emptiness
         self._read = read
         self._within = within
         self._exists = within and not read  # below EXISTS, which reads no column
@@ -149,24 +151,25 @@ class _Found:
         # What the queries in an expression hold, by the ids of their plans: it is walked twice, and so on inside of them.
         self._walked: dict[int, list[Expr]] = {}
         self._effort = Effort()
-        self._empty: dict[int, bool] = {}  # which relations Spark knows to have no rows, by their ids
         self._known: dict[int, bool] = {}  # which expressions are constant, by their ids: they outlive this walk
 
     def enter(self, rel: Rel) -> None:
         """The whole statement; once more where a column may not be needed in one place, which spares it in all others."""
+        relations = all_relations(rel)
         self._root = rel
-        self._passing = Passing(rel, self._is_constant, is_local, self._is_without_rows)
-        self._cells(rel)
+        self._passing = Passing(relations, self._is_constant, is_local, self._is_without_rows)
+        self._cells(relations)
         self.relation(rel)
         if self._unsure and self.constants:
             self.constants, self.used = [], set(self._read)
-            self._passing = Passing(rel, self._is_constant, is_local, self._is_without_rows, frozenset(self._unsure))
-            self._cells(rel)
+            unsure = frozenset(self._unsure)
+            self._passing = Passing(relations, self._is_constant, is_local, self._is_without_rows, unsure)
+            self._cells(relations)
             self.relation(rel)
 
-    def _cells(self, rel: Rel) -> None:
+    def _cells(self, relations: Sequence[Rel]) -> None:
         """What is written in VALUES, which Spark computes as it reads the statement."""
-        tables = (v for v in all_relations(rel) if isinstance(v, b.Values) and len(v.rows) <= FEW)
+        tables = (v for v in relations if isinstance(v, b.Values) and len(v.rows) <= FEW)
         self._of_row(
             [e for v in tables for row in v.rows for e in row if not isinstance(e, Lit) and self._is_closed(e)]
         )
@@ -179,7 +182,7 @@ class _Found:
         if isinstance(rel, b.Limit) and rel.limit == 0:
             self._early(rel)
             return
-        emptied = is_emptied(rel, self._context)
+        emptied = self._emptiness.is_emptied(rel)
         if emptied and not is_one_group(rel):
             self._early(rel)
             return
@@ -236,9 +239,7 @@ class _Found:
         return is_local(rel) or self._is_without_rows(rel)
 
     def _is_without_rows(self, rel: Rel) -> bool:
-        if id(rel) not in self._empty:
-            self._empty[id(rel)] = is_emptied(rel, self._context) and not is_one_group(rel)
-        return self._empty[id(rel)]
+        return self._emptiness.is_emptied(rel) and not is_one_group(rel)
 
     def _is_movable(self, expr: Expr) -> bool:
         return is_steady(expr, self._catalogue) and not any(isinstance(n, Col) and n.outer for n in nodes(expr))
@@ -372,6 +373,9 @@ class _Found:
 
     def _known_or_not(self, expr: Expr) -> None:
         """An expression that the relation holds, over the constants that columns are."""
+        if isinstance(expr, Col):
+            self._expression(expr)
+            return
         known = self._passing.over(expr) if self._passing is not None else []
         if not known:
             plain = simplified(expr, self._context)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence, Set
 
 from gateway.sql.typed import nodes as b
 from gateway.sql.typed.nodes import Col, Expr, Lit, Rel
-from gateway.sql.typed.walk import all_relations, nodes, substituted
+from gateway.sql.typed.walk import nodes, substituted
 
 _LARGE = 200  # parts of a constant that is put elsewhere
 
@@ -15,7 +15,7 @@ class Passing:
     """What the columns of a statement are made of, as far as that is constants.
 
     Args:
-        rel: the statement.
+        relations: those of the statement.
         is_constant: whether an expression has no columns and one value.
         is_local: whether Spark computes a relation while it plans, so that its columns are no constants any more.
         is_emptied: whether Spark knows by then that a side of a union has no rows.
@@ -24,7 +24,7 @@ class Passing:
 
     def __init__(
         self,
-        rel: Rel,
+        relations: Sequence[Rel],
         is_constant: Callable[[Expr], bool],
         is_local: Callable[[Rel], bool],
         is_emptied: Callable[[Rel], bool],
@@ -34,10 +34,10 @@ class Passing:
         self._known: dict[int, Sequence[Expr]] = {}
         self._is_constant = is_constant
         self._is_emptied = is_emptied
-        for below in all_relations(rel):
+        for below in relations:
             if not is_local(below):
                 self._learn(below)
-        for below in all_relations(rel):
+        for below in relations:
             self._forget(below)
         for column in unsure & self._made.keys():
             if not all(isinstance(e, (Col, Lit)) for e in self._made[column]):  # a literal never fails

@@ -72,33 +72,47 @@ def _left(rel: Rel, context: Context) -> list[dict[int, Expr]]:
     return rows if own is None else [row for row in rows if truth(over_row(own, row), context) is True]
 
 
-def _may_be_empty(rel: Rel, context: Context, early: bool) -> bool:
-    """Whether Spark may know while planning that there are no rows, and so forgets what stands above; `early`: before it
-    plans the queries in expressions."""
-    if isinstance(rel, b.CteRef):
-        return _may_be_empty(rel.cte.plan, context, early)
-    if isinstance(rel, b.Limit) and rel.limit == 0 and not early:
-        return True
-    if isinstance(rel, (b.Filter, b.Limit)) and is_local(rel):
-        if _left(rel, context):
-            return False
-        return isinstance(rel, b.Limit) or own_condition(rel) is not None or _may_be_empty(rel.input, context, early)
-    return not is_one_group(rel) and is_emptied(rel, context, early)
+class Emptiness:
+    """Which relations Spark may know to have no rows while it plans, and so forgets what stands above. Looks at each once."""
 
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._known: dict[
+            tuple[int, bool], tuple[Rel, bool]
+        ] = {}  # with the relation, so that no other one gets its id
 
-def is_emptied(rel: Rel, context: Context, early: bool = False) -> bool:
-    """Whether the inputs of a relation may leave it without rows while Spark plans; it is only later that it makes joins of
-    EXCEPT and INTERSECT."""
-    empty = [_may_be_empty(below, context, early) for below in inputs_of(rel)]
-    if isinstance(rel, b.SetOp):
-        return rel.kind == "union" and all(empty)
-    if isinstance(rel, b.Join) and isinstance(rel.condition, Lit) and rel.condition.value is False:
-        return rel.kind not in ("left", "right", "full", "anti") or any(empty)
-    if isinstance(rel, b.Join) and rel.kind == "full":
-        return all(empty)
-    if isinstance(rel, b.Join) and rel.kind in _KEPT_SIDE:
-        return empty[_KEPT_SIDE[rel.kind]]
-    return any(empty)
+    def is_emptied(self, rel: Rel, early: bool = False) -> bool:
+        """Whether the inputs of a relation may leave it without rows; `early`: before Spark plans the queries in expressions.
+
+        It is only later that it makes joins of EXCEPT and INTERSECT.
+        """
+        known = self._known.get((id(rel), early))
+        if known is None:
+            known = self._known[id(rel), early] = rel, self._is_emptied(rel, early)
+        return known[1]
+
+    def _is_emptied(self, rel: Rel, early: bool) -> bool:
+        empty = [self._may_be_empty(below, early) for below in inputs_of(rel)]
+        if isinstance(rel, b.SetOp):
+            return rel.kind == "union" and all(empty)
+        if isinstance(rel, b.Join) and isinstance(rel.condition, Lit) and rel.condition.value is False:
+            return rel.kind not in ("left", "right", "full", "anti") or any(empty)
+        if isinstance(rel, b.Join) and rel.kind == "full":
+            return all(empty)
+        if isinstance(rel, b.Join) and rel.kind in _KEPT_SIDE:
+            return empty[_KEPT_SIDE[rel.kind]]
+        return any(empty)
+
+    def _may_be_empty(self, rel: Rel, early: bool) -> bool:
+        if isinstance(rel, b.CteRef):
+            return self._may_be_empty(rel.cte.plan, early)
+        if isinstance(rel, b.Limit) and rel.limit == 0 and not early:
+            return True
+        if isinstance(rel, (b.Filter, b.Limit)) and is_local(rel):
+            if _left(rel, self._context):
+                return False
+            return isinstance(rel, b.Limit) or own_condition(rel) is not None or self._may_be_empty(rel.input, early)
+        return not is_one_group(rel) and self.is_emptied(rel, early)
 
 
 def is_one_group(rel: Rel) -> bool:

@@ -45,7 +45,9 @@ def check_variants(rel: b.Rel) -> None:
         for expr in expressions_of(below):
             if isinstance(below, (b.Sort, b.Aggregate)) and has_variant(expr.type) and not isinstance(expr, b.Agg):
                 raise unsupported("grouping or sorting by a VARIANT")
-            inside = list(nodes(expr))
+            inside = nodes(expr)
+            if not any(has_variant(node.type) for node in inside):
+                continue
             beside = {id(part) for node in inside if _hands_on(node) for part in parts_of(node) if _meets(part)}
             beside |= {id(part) for node in inside if _joins(node) for part in parts_of(node) if _is_joined(part)}
             for node in inside:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -144,33 +145,36 @@ def rebuilt(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
     """`expr` with `change` applied to its direct children; the same object if nothing changed."""
     if isinstance(expr, Call):
         args = tuple(change(a) for a in expr.args)
-        return expr if all(a is b for a, b in zip(args, expr.args, strict=True)) else replace(expr, args=args)
+        return expr if _are(args, expr.args) else replace(expr, args=args)
     if isinstance(expr, Cast):
         arg = change(expr.arg)
         return expr if arg is expr.arg else replace(expr, arg=arg)
     if isinstance(expr, Case):
         whens = tuple((change(c), change(v)) for c, v in expr.whens)
-        return replace(expr, whens=whens, otherwise=change(expr.otherwise) if expr.otherwise is not None else None)
+        otherwise = change(expr.otherwise) if expr.otherwise is not None else None
+        same = otherwise is expr.otherwise and all(map(_are, whens, expr.whens))
+        return expr if same else replace(expr, whens=whens, otherwise=otherwise)
     if isinstance(expr, Agg):
-        return replace(
-            expr,
-            args=tuple(change(a) for a in expr.args),
-            where=change(expr.where) if expr.where is not None else None,
-            order=_keys(expr.order, change),
-        )
+        args, order = tuple(change(a) for a in expr.args), _keys(expr.order, change)
+        where = change(expr.where) if expr.where is not None else None
+        same = where is expr.where and order is expr.order and _are(args, expr.args)
+        return expr if same else replace(expr, args=args, where=where, order=order)
     if isinstance(expr, Window):
-        return replace(
-            expr,
-            fn=rebuilt(expr.fn, change),
-            partition=tuple(change(p) for p in expr.partition),
-            order=_keys(expr.order, change),
-        )
+        fn, order = rebuilt(expr.fn, change), _keys(expr.order, change)
+        partition = tuple(change(p) for p in expr.partition)
+        same = fn is expr.fn and order is expr.order and _are(partition, expr.partition)
+        return expr if same else replace(expr, fn=fn, partition=partition, order=order)
     if isinstance(expr, Subquery):
-        return replace(expr, args=tuple(change(a) for a in expr.args)) if expr.args else expr
+        args = tuple(change(a) for a in expr.args)
+        return expr if _are(args, expr.args) else replace(expr, args=args)
     if isinstance(expr, Lambda):
         body = change(expr.body)
         return expr if body is expr.body else replace(expr, body=body)
     return expr
+
+
+def _are(new: Sequence[Expr], old: Sequence[Expr]) -> bool:
+    return all(map(operator.is_, new, old))
 
 
 def substituted(expr: Expr, known: Mapping[int, Expr]) -> Expr:
@@ -178,8 +182,11 @@ def substituted(expr: Expr, known: Mapping[int, Expr]) -> Expr:
     return known.get(expr.id, expr) if isinstance(expr, Col) else rebuilt(expr, lambda child: substituted(child, known))
 
 
-def _keys(keys: Sequence[SortKey], change: Callable[[Expr], Expr]) -> tuple[SortKey, ...]:
-    return tuple(SortKey(change(k.expr), k.descending, k.nulls_first) for k in keys)
+def _keys(keys: tuple[SortKey, ...], change: Callable[[Expr], Expr]) -> tuple[SortKey, ...]:
+    changed = [change(k.expr) for k in keys]
+    if _are(changed, [k.expr for k in keys]):
+        return keys
+    return tuple(SortKey(e, k.descending, k.nulls_first) for e, k in zip(changed, keys, strict=True))
 
 
 def contains(expr: Expr, kind: type[Expr]) -> bool:
@@ -225,7 +232,8 @@ def all_relations(rel: Rel) -> list[Rel]:
         seen.add(id(below))
         found.append(below)
         stack += inputs_of(below)
-        stack += [part.plan for e in expressions_of(below) for part in nodes(e) if isinstance(part, Subquery)]
+        whole = [e for e in expressions_of(below) if not isinstance(e, (Col, Lit))]  # most are, and have no parts
+        stack += [part.plan for e in whole for part in nodes(e) if isinstance(part, Subquery)]
         if isinstance(below, b.CteRef):
             stack.append(below.cte.plan)
     return found
