@@ -77,6 +77,10 @@ class FairQueue(Generic[T]):
         turns = self._owners.get(owner)
         return 0 if turns is None else turns.length
 
+    def exceeds(self, place: T, limit: int) -> bool:
+        """Whether a place in it is one more than the `limit`, and than its caller's share of that."""
+        return len(self) > limit and self.of(place.owner) > limit // FEW
+
     def places(self) -> list[T]:
         """All of them, as they would be taken."""
         return _in_turn([turns.places() for turns in self._owners.values()])

@@ -31,7 +31,7 @@ from gateway.engine.base import (
     Writing,
 )
 from gateway.engine.channel import CancelJob, JobEvent, NotReady, Ready, RunJob, SpoolWanted, Start
-from gateway.engine.fair import FEW, FairQueue
+from gateway.engine.fair import FairQueue
 from gateway.engine.process import WorkerProcess
 from gateway.engine.runs import INLINE_BYTES, SPOOL_LIMIT, Sink, give_spool, shutting_down
 from gateway.errors import CanceledError, GatewayError, ResourceError, ServerError
@@ -151,14 +151,14 @@ class SharedPool:
         with self._changed:
             if self._stopped.is_set():
                 raise shutting_down()
-            waiting, few = self._waiting, self._limits.queue // FEW
-            if len(waiting) >= self._limits.queue and waiting.of(run.owner) >= few:
+            self._waiting.put(run)
+            if self._waiting.exceeds(run, self._limits.queue):
+                self._waiting.remove(run)
                 raise ResourceError(
                     "RESOURCE_EXHAUSTED",
                     f"{self._limits.queue} statements wait for {self._title} already: try again later.",
                     retryable=True,
                 )
-            waiting.put(run)
             self._want_process()
         self._dispatch()
         return run

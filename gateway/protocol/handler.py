@@ -26,7 +26,7 @@ from gateway.errors import GatewayError, ProtocolError, ServerError, unsupported
 from gateway.observability import counter, histogram, log
 from gateway.protocol import codec, convert, information, orientation, pages, user_agents, versions
 from gateway.protocol.reader import Budget
-from gateway.protocol.turns import Turns
+from gateway.protocol.turns import ShapeTurns
 from gateway.protocol.writer import Buffer, Encoded
 from gateway.results.links import LinkSigner
 from gateway.service.api import (
@@ -47,7 +47,6 @@ from gateway.service.session import text_of
 from gateway.thrift_gen.TCLIService import ttypes
 
 LINK_PATH = "/sql/1.0/results/"
-_WIDE = 1_000  # columns
 _LOG_ROWS = 1  # fetchType of FetchResults: the operation's log
 
 
@@ -89,7 +88,7 @@ class ThriftHandler:
         self._service = service
         self._options = options or HandlerOptions()
         self._signer = signer
-        self._wide = Turns(2, 1)
+        self._shapes = ShapeTurns()
 
     def handle(self, body: bytes, identity: str, user_agent: str, origin: str = "") -> bytes:
         """The bytes that answer `body`; never raises. `identity` is the authenticated name of the caller."""
@@ -298,17 +297,12 @@ class ThriftHandler:
             text, expires_ms = self._signer.sign(operation, start_row, rows)
             return f"{caller.origin}{LINK_PATH}{text}", expires_ms
 
-        with self._turn(caller, page.metadata):
+        with self._shapes.turn(caller.principal.name, len(page.metadata.schema.fields)):
             return pages.row_set(page, link)
 
     def _shape(self, caller: Caller, metadata: ResultMetadata) -> Encoded:
-        with self._turn(caller, metadata):
+        with self._shapes.turn(caller.principal.name, len(metadata.schema.fields)):
             return pages.metadata(metadata)
-
-    def _turn(self, caller: Caller, metadata: ResultMetadata) -> contextlib.AbstractContextManager[None]:
-        """A turn to encode a result of many columns: each is an object of its own, and no other thread gets on meanwhile."""
-        wide = len(metadata.schema.fields) > _WIDE
-        return self._wide.turn(caller.principal.name) if wide else contextlib.nullcontext()
 
     def _rows(self, asked: int | None) -> int:
         return asked if asked is not None and asked > 0 else self._options.default_rows

@@ -5,9 +5,10 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 AT_ONCE, OF_ONE = 8, 4
+_WIDE = 1_000  # columns
 
 
 class Turns:
@@ -54,3 +55,14 @@ class Turns:
             else:
                 left.append((caller, called))
         self._waiting = left
+
+
+class ShapeTurns:
+    """Turns to write out results of many columns: each is an object of its own, and no other thread gets on meanwhile."""
+
+    def __init__(self) -> None:
+        self._turns = Turns(2, 1)
+
+    def turn(self, caller: str, columns: int) -> AbstractContextManager[None]:
+        """A turn for one of so many columns; few need none."""
+        return self._turns.turn(caller) if columns > _WIDE else nullcontext()

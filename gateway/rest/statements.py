@@ -10,7 +10,7 @@ from gateway.engine.base import Parameter
 from gateway.errors import GatewayError, ProtocolError
 from gateway.protocol import convert, versions
 from gateway.protocol.handler import LINK_PATH, Caller
-from gateway.protocol.turns import Turns
+from gateway.protocol.turns import ShapeTurns, Turns
 from gateway.rest import fields, manifest
 from gateway.rest.call import Asked, Path
 from gateway.rest.fields import RestError
@@ -25,6 +25,7 @@ from gateway.service.api import (
     Handle,
     OpenSessionRequest,
     OperationStatus,
+    Outcome,
     ResultOptions,
     State,
     WholeResults,
@@ -76,7 +77,7 @@ class StatementApi:
     service: WholeResults
     signer: LinkSigner
     turns: Turns = field(default_factory=Turns)
-    shapes: Turns = field(default_factory=lambda: Turns(2, 1))  # of thousands of columns: other threads wait meanwhile
+    shapes: ShapeTurns = field(default_factory=ShapeTurns)
 
     def create_session(self, caller: Caller, path: Path, asked: Asked) -> dict[str, Any]:
         """Open a session."""
@@ -156,7 +157,7 @@ class StatementApi:
         handle = self.service.named_operation(caller.principal, path["statement_id"])
         if self.service.operation_status(caller.principal, handle, 0).state is not State.FINISHED:
             raise RestError(400, "BAD_REQUEST", "The statement has no result (yet).")
-        found = self._result(caller, handle, int(path["chunk_index"]), shaped=False)[1]
+        found = self._result(caller, handle, int(path["chunk_index"]))[1]
         if found is None:
             raise RestError(404, "RESOURCE_DOES_NOT_EXIST", f"The result has no chunk {path['chunk_index']}.")
         return found
@@ -181,17 +182,17 @@ class StatementApi:
         answer: dict[str, Any] = {"statement_id": text_of(status.handle), "status": manifest.status_of(status)}
         if status.state is State.FINISHED:
             try:
-                shown, result = self._result(caller, status.handle, 0)
+                outcome, result = self._result(caller, status.handle, 0)
             except GatewayError as error:  # of the rows: too large for one answer, or of a type that cannot be given
                 failed = {"error_code": manifest.code_of(error), "message": error.text()}
                 return answer | {"status": {"state": "FAILED", "error": failed, "sql_state": error.sqlstate}}
+            with self.shapes.turn(caller.principal.name, len(outcome.metadata.schema.fields)):
+                shown = Verbatim(manifest.as_json(manifest.manifest(outcome)))
             answer |= {"manifest": shown, "result": result or {}}
         return answer
 
-    def _result(
-        self, caller: Caller, handle: Handle, index: int, *, shaped: bool = True
-    ) -> tuple[Verbatim, dict[str, Any] | None]:
-        """``manifest``, which is long where there are many columns, unless not `shaped`; ``result`` from chunk `index` on."""
+    def _result(self, caller: Caller, handle: Handle, index: int) -> tuple[Outcome, dict[str, Any] | None]:
+        """What ``manifest`` tells of, and ``result`` from chunk `index` on."""
         outcome = self.service.outcome(caller.principal, handle)
         if outcome.metadata.options.files is None:
             raise RestError(400, "BAD_REQUEST", "The statement was not executed by this API.")
@@ -204,10 +205,7 @@ class StatementApi:
             found = manifest.chunk(
                 text_of(handle), outcome, index, lambda start, rows: self.service.piece(handle.guid, start, rows), link
             )
-        if not shaped:
-            return Verbatim(b"{}"), found
-        with self.shapes.turn(caller.principal.name):
-            return Verbatim(manifest.as_json(manifest.manifest(outcome))), found
+        return outcome, found
 
 
 def _files(asked: Mapping[str, Any]) -> Files:

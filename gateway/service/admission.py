@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable
 
 from gateway import observability
-from gateway.engine.fair import FEW, FairQueue
+from gateway.engine.fair import FairQueue
 from gateway.errors import ResourceError
 
 _LOOKED_AFTER = 0.5  # seconds: many may ask for their places, again and again
@@ -96,8 +96,7 @@ class Admission:
                 self._untried.put(place)
             place.waiting = True
             started = self._give_slots()
-            few = self._queue_limit // FEW
-            full = place.waiting and len(queue) > self._queue_limit and queue.of(place.owner) > few
+            full = place.waiting and queue.exceeds(place, self._queue_limit)
             if full:
                 self._leave(place)
             started += self._give_lane()  # which is no way around a queue that is full: from there one may be put back

@@ -146,8 +146,7 @@ class SelectBinder:
             rel = Filter(rel.columns, rel, above.having)
         rel = self._windowed(rel, above, grouping)
         exprs = above.exprs
-        spelt = [None if grouping is None or i.aliased else grouping.spelt(i.expr) for i in items]
-        names = [i.name if s is None else s for i, s in zip(items, spelt, strict=True)]
+        names = [i.name if grouping is None or i.aliased else grouping.spelt(i.expr) or i.name for i in items]
         outputs = tuple(Col(_shown_type(e), e.nullable, self.ids.take(), n) for e, n in zip(exprs, names, strict=True))
         self._describe(outputs, outputs_.items)
         if late is not None:

@@ -39,7 +39,8 @@ def with_matched_keys(rel: Rel, raises: Callable[[Expr], bool]) -> Rel:
                     open_.append((side, keys))
                 elif keys and any(map(raises, _computed(side))):
                     told = [key for key in keys.values() if not _is_aggregate(side, key)]
-                    setattr(join, name, b.Filter(side.columns, side, _not_null(told)) if told else side)
+                    if told:
+                        setattr(join, name, b.Filter(side.columns, side, _not_null(told)))
     return rel
 
 

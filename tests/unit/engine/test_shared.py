@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
@@ -131,7 +132,7 @@ def test_callers_take_turns_and_each_has_some_of_the_queue(make: Make) -> None:
         send("ann", "a3", "rows 1")
     first.cancel()
     for (run, sink), (_, other) in zip(flood, others, strict=False):
-        eventually(lambda sink=sink: sink.of(Progress))  # type: ignore[misc]
+        eventually(partial(sink.of, Progress))
         run.cancel()
         assert isinstance(other.last(), Finished)
     for run, _ in flood:

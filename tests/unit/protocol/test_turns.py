@@ -3,34 +3,26 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from gateway.protocol.turns import Turns
 from tests.live.processes import eventually
+from tests.unit.at_once import AtOnce
 
 
 def test_a_few_pass_at_once_and_all_come_to_their_turn() -> None:
-    turns, lock = Turns(3, 2), threading.Lock()
-    busy: Counter[str] = Counter()
-    most: Counter[str] = Counter()
+    turns, inside = Turns(3, 2), AtOnce(0.005)
 
     def work(caller: str) -> str:
-        with turns.turn(caller):
-            with lock:
-                busy[caller] += 1
-                most[caller], most["all"] = max(most[caller], busy[caller]), max(most["all"], busy.total())
-            time.sleep(0.005)
-            with lock:
-                busy[caller] -= 1
-        return caller
+        with turns.turn(caller), inside.counted(caller):
+            return caller
 
     with ThreadPoolExecutor(40) as executor:
         callers = ["ann"] * 60 + ["bob"] * 20 + ["eve"] * 20
         assert list(executor.map(work, callers)) == callers
+    most = inside.most
     assert most["all"] == 3 and most["ann"] == 2 and max(most.values()) == 3
 
 

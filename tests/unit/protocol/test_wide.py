@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -16,6 +14,7 @@ from gateway.protocol.handler import ThriftHandler
 from gateway.protocol.writer import Encoded
 from gateway.sqltypes import INT, StructField, struct
 from gateway.thrift_gen.TCLIService import ttypes
+from tests.unit.at_once import AtOnce
 from tests.unit.service.test_service import ME, House
 
 
@@ -30,20 +29,15 @@ def test_shapes_are_written_out_for_few_at_once(
     house.run(operation).sink.event(Planned("SELECT", "datafusion", "", schema))
     house.run(operation).finish()
     handler = ThriftHandler(house.service)
-    busy, most, lock = [0], [0], threading.Lock()
+    inside = AtOnce(0.1)
 
     def slowly(metadata: Any) -> Encoded:
-        with lock:
-            busy[0] += 1
-            most[0] = max(most[0], busy[0])
-        time.sleep(0.1)
-        with lock:
-            busy[0] -= 1
-        return Encoded(codec.encode_struct(ttypes.TGetResultSetMetadataResp(status=convert.success())))
+        with inside.counted():
+            return Encoded(codec.encode_struct(ttypes.TGetResultSetMetadataResp(status=convert.success())))
 
     monkeypatch.setattr(pages, "metadata", slowly)
     asked = ttypes.TGetResultSetMetadataReq(convert.operation_handle(house.status(operation)))
     body = codec.encode_call("GetResultSetMetadata", 1, asked)
     with ThreadPoolExecutor(8) as executor:
         list(executor.map(lambda _: handler.handle(body, ME.name, ""), range(8)))
-    assert most == [at_once]
+    assert inside.most["all"] == at_once

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from gateway.engine.base import Planned
 from gateway.protocol.handler import Caller
 from gateway.rest import manifest
 from gateway.rest.statements import STATEMENT, StatementApi
 from gateway.results.links import LinkSigner
 from gateway.service.api import Principal
+from gateway.sqltypes import INT, StructField, struct
+from tests.unit.at_once import AtOnce
 from tests.unit.service.test_service import House
 
 
@@ -26,21 +27,15 @@ def test_the_shape_of_a_result_is_written_out_for_few_at_once(tmp_path: Path, mo
     for name in ("ann", "bob", "eve"):
         asked = {**dict.fromkeys(STATEMENT), "statement": "SELECT 1", "wait_timeout": 0.0}
         statements[name] = api.execute(Caller(Principal(name), ""), {}, asked)["statement_id"]
+    schema = struct(*(StructField(f"c{i}", INT) for i in range(1_001)))
     for run in list(house.pool.runs):
-        run.plan()
+        run.sink.event(Planned("SELECT", "datafusion", "", schema))
         run.finish()
-    busy = [0]
-    most = [0]
-    lock, written = threading.Lock(), manifest.manifest
+    inside, written = AtOnce(0.02), manifest.manifest
 
     def slowly(outcome: Any) -> dict[str, Any]:
-        with lock:
-            busy[0] += 1
-            most[0] = max(most[0], busy[0])
-        time.sleep(0.02)
-        with lock:
-            busy[0] -= 1
-        return written(outcome)
+        with inside.counted():
+            return written(outcome)
 
     monkeypatch.setattr(manifest, "manifest", slowly)
 
@@ -50,8 +45,8 @@ def test_the_shape_of_a_result_is_written_out_for_few_at_once(tmp_path: Path, mo
     with ThreadPoolExecutor(24) as executor:
         told = list(executor.map(ask, ("ann", "bob", "eve") * 8))
     assert all(b'"manifest":{"format":"JSON_ARRAY"' in each for each in told)
-    assert most == [2]
-    most[0] = 0
+    assert inside.most["all"] == 2
+    inside.most.clear()
     with ThreadPoolExecutor(8) as executor:
         list(executor.map(ask, ["ann"] * 8))
-    assert most == [1]
+    assert inside.most["all"] == 1
