@@ -19,7 +19,6 @@ from gateway.sql.lowering.planned_rows import (
     Emptiness,
     anded,
     is_local,
-    is_one_group,
     is_outer,
     over_row,
     own_condition,
@@ -82,7 +81,7 @@ def _asked(rel: Rel, emptiness: Emptiness) -> Iterator[_Asked]:
     open_, ctes = [rel], set[int]()
     while open_:
         at = open_.pop()
-        if is_local(at) or (emptiness.is_emptied(at, early=True) and not is_one_group(at)):
+        if is_local(at) or emptiness.is_without_rows(at, early=True):
             continue
         for part in (part for e in expressions_of(at) for part in nodes(e) if isinstance(part, Subquery)):
             if part.kind != "scalar" or not (part.outer or _is_one_row(part.plan)):
@@ -157,13 +156,13 @@ class _Found:
         """The whole statement; once more where a column may not be needed in one place, which spares it in all others."""
         relations = all_relations(rel)
         self._root = rel
-        self._passing = Passing(relations, self._is_constant, is_local, self._is_without_rows)
+        self._passing = Passing(relations, self._is_constant, is_local, self._emptiness.is_without_rows)
         self._cells(relations)
         self.relation(rel)
         if self._unsure and self.constants:
             self.constants, self.used = [], set(self._read)
             unsure = frozenset(self._unsure)
-            self._passing = Passing(relations, self._is_constant, is_local, self._is_without_rows, unsure)
+            self._passing = Passing(relations, self._is_constant, is_local, self._emptiness.is_without_rows, unsure)
             self._cells(relations)
             self.relation(rel)
 
@@ -182,8 +181,7 @@ class _Found:
         if isinstance(rel, b.Limit) and rel.limit == 0:
             self._early(rel)
             return
-        emptied = self._emptiness.is_emptied(rel)
-        if emptied and not is_one_group(rel):
+        if self._emptiness.is_without_rows(rel):
             self._early(rel)
             return
         if isinstance(rel, b.Join) and grouped and _is_spared(rel, self.used):
@@ -197,7 +195,7 @@ class _Found:
                 self._is_dropped = False
                 return
             self._sunk(rel)
-        if emptied:
+        if self._emptiness.is_emptied(rel):
             self._early(rel)
             return
         grouped = grouped or isinstance(rel, (b.Aggregate, b.Distinct))
@@ -217,7 +215,7 @@ class _Found:
     def _sunk(self, rel: Rel) -> None:
         """What a relation asks of written rows or of constants, once it is moved there."""
         if isinstance(rel, b.Project):
-            for exprs in of_sides(rel.input, self._evaluated(rel), self._effort, self._is_without_rows):
+            for exprs in of_sides(rel.input, self._evaluated(rel), self._effort, self._emptiness.is_without_rows):
                 for e in exprs:
                     self._expression(simplified(e, self._context))
         if not isinstance(rel, b.Filter):
@@ -236,10 +234,7 @@ class _Found:
         return any(truth(t, self._context) in (False, None) for t in terms)
 
     def _is_end(self, rel: Rel) -> bool:
-        return is_local(rel) or self._is_without_rows(rel)
-
-    def _is_without_rows(self, rel: Rel) -> bool:
-        return self._emptiness.is_emptied(rel) and not is_one_group(rel)
+        return is_local(rel) or self._emptiness.is_without_rows(rel)
 
     def _is_movable(self, expr: Expr) -> bool:
         return is_steady(expr, self._catalogue) and not any(isinstance(n, Col) and n.outer for n in nodes(expr))

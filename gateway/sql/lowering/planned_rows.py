@@ -91,6 +91,10 @@ class Emptiness:
             known = self._known[id(rel), early] = rel, self._is_emptied(rel, early)
         return known[1]
 
+    def is_without_rows(self, rel: Rel, early: bool = False) -> bool:
+        """The same of a relation itself: one group there is over no rows, too."""
+        return not is_one_group(rel) and self.is_emptied(rel, early)
+
     def _is_emptied(self, rel: Rel, early: bool) -> bool:
         empty = [self._may_be_empty(below, early) for below in inputs_of(rel)]
         if isinstance(rel, b.SetOp):
@@ -112,7 +116,7 @@ class Emptiness:
             if _left(rel, self._context):
                 return False
             return isinstance(rel, b.Limit) or own_condition(rel) is not None or self._may_be_empty(rel.input, early)
-        return not is_one_group(rel) and self.is_emptied(rel, early)
+        return self.is_without_rows(rel, early)
 
 
 def is_one_group(rel: Rel) -> bool:
