@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tests.fuzz.compare import Difference, same_multiset
+from tests.fuzz.compare import DIFFERENCES, SOFT, Difference, same_multiset
 from tests.fuzz.outcome import Outcome
 from tests.fuzz.tree import Case
 
@@ -346,6 +346,39 @@ EXCEPTIONS: tuple[Exempt, ...] = (
         "ExtractEquiJoinKeys makes of a <=> b the keys coalesce(a, default) and isnull(a); the default of VOID is NULL itself, "
         "so that such rows never meet, in EXCEPT, INTERSECT and LATERAL as well: NULL <=> NULL by itself is true.",
         _untyped_keys,
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """Another way in which the same Spark answers a statement: if it then says what we say, it is at odds with itself."""
+
+    name: str
+    reason: str
+    kinds: frozenset[str]
+
+
+_OF_ERRORS = frozenset({"answered", "raised", "condition"})
+
+WAYS: tuple[Way, ...] = (
+    Way(
+        "generated code",
+        "spark.sql.codegen.wholeStage and spark.sql.codegen.factoryMode: what is documented as a matter of speed alone.",
+        frozenset(DIFFERENCES) - SOFT,
+    ),
+    Way(
+        "conditions stay",
+        "PushDownPredicates, InferFiltersFromConstraints and their kin ask conditions of rows that the statement, as it is "
+        "written, asks nothing of, or no more of those that it does: whether what raises there is seen depends on them.",
+        _OF_ERRORS,
+    ),
+    Way(
+        "no optimizer",
+        "ConstantFolding computes what no row asks for, ColumnPruning and CollapseProject what is asked for later or never: "
+        "without the rules of Optimizer.defaultBatches that Spark can do without, it raises what its own text does. An error "
+        "of ours in the place of an answer is not excused by it.",
+        frozenset({"answered", "condition"}),
     ),
 )
 

@@ -33,7 +33,35 @@ QUICK = {
 _JVM = {False: "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC", True: "-XX:+UseSerialGC -XX:MetaspaceSize=512m"}
 INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 COMPILED = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
+# What moves or derives conditions, so that they are asked of rows which others would have dropped, or not asked at all.
+_MOVING = frozenset(
+    {
+        "EliminateOuterJoin",
+        "InferFiltersFromConstraints",
+        "InferFiltersFromGenerate",
+        "OptimizeJoinCondition",
+        "PushDownLeftSemiAntiJoin",
+        "PushDownPredicates",
+        "PushExtraPredicateThroughJoin",
+        "PushLeftSemiLeftAntiThroughJoin",
+        "PushPredicateThroughJoin",
+        "PushPredicateThroughNonJoin",
+        "PushdownPredicatesAndPruneColumnsForCTEDef",
+    }
+)
+# What Spark cannot run a plan without, though it lets itself be told to.
+_NEEDED = frozenset(
+    {
+        "CleanUpTempCTEInfo",
+        "ColumnPruning",
+        "InlineCTE",
+        "PrepareDeltaScan",
+        "RewriteNonCorrelatedExists",
+        "RewriteWithExpression",
+    }
+)
 _ZONE = "spark.sql.session.timeZone"
+_EXCLUDED = "spark.sql.optimizer.excludedRules"
 _JVM_OPTIONS = "spark.driver.extraJavaOptions"
 _ORACLE = Path(__file__).with_name("Oracle.java")
 #: The types that parameters have here, as Python values that Spark takes for them.
@@ -47,7 +75,14 @@ class Spark:
         self._root = root
         self._oracle = _oracle(root)
         self._interpreted = _session(root, INTERPRETED)
-        self._compiled = _session(root, COMPILED)
+        rules = _rules(self._interpreted)
+        moving = [rule for rule in rules if _short(rule) in _MOVING]
+        spared = [rule for rule in rules if _short(rule) not in _NEEDED]
+        self._ways = {
+            "generated code": _session(root, COMPILED),
+            "conditions stay": _session(root, INTERPRETED | {_EXCLUDED: ",".join(moving)}),
+            "no optimizer": _session(root, INTERPRETED | {_EXCLUDED: ",".join(spared)}),
+        }
 
     @classmethod
     @contextlib.contextmanager
@@ -67,9 +102,9 @@ class Spark:
         finally:
             root.stop()
 
-    def ask(self, case: Case, *, compiled: bool = False) -> Outcome:
-        """The answer to the case's last statement, or the first failure of one before it."""
-        session = self._compiled if compiled else self._interpreted
+    def ask(self, case: Case, *, way: str = "") -> Outcome:
+        """The answer to the case's last statement, or the first failure before it; in one of `exceptions.WAYS` or as ever."""
+        session = self._ways[way] if way else self._interpreted
         session.conf().set(_ZONE, case.zone)
         told = self._oracle.inOrder(session, case.statements, _arguments(case.parameters))
         if len(case.statements) > 1:
@@ -93,6 +128,17 @@ def _oracle(root: Any) -> Any:
     compiler.cook(_ORACLE.read_text(encoding="utf-8"))
     made = compiler.getClassLoader().loadClass("fuzz.Oracle").getDeclaredConstructor(gateway.new_array(jvm.Class, 0))
     return made.newInstance(gateway.new_array(jvm.Object, 0))
+
+
+def _rules(session: Any) -> list[str]:
+    """The optimizer's rules by their full names."""
+    batches = session.sessionState().optimizer().batches()
+    found = [batches.apply(i).rules() for i in range(batches.size())]
+    return sorted({rules.apply(j).ruleName() for rules in found for j in range(rules.size())})
+
+
+def _short(rule: str) -> str:
+    return rule.rpartition(".")[2]
 
 
 def _session(root: Any, settings: dict[str, str]) -> Any:

@@ -178,7 +178,7 @@ class _Faulty:
         self.engine = engine
         self.word = word
 
-    def ask(self, one: Case, *, compiled: bool = False) -> Outcome:
+    def ask(self, one: Case, *, way: str = "") -> Outcome:
         told = self.engine.ask(one)
         if self.word in one.statements[-1]:
             told.rows = [[f"{v}!" if isinstance(v, str) else v for v in row] for row in told.rows]
@@ -220,7 +220,7 @@ def test_which_row_raises_first_is_no_difference(embedded: Embedded, tmp_path: P
     """An oracle that tells another condition: over both rows only, or of each row alone as well."""
 
     class Otherwise(_Faulty):
-        def ask(self, one: Case, *, compiled: bool = False) -> Outcome:
+        def ask(self, one: Case, *, way: str = "") -> Outcome:
             told = self.engine.ask(one)
             if everywhere or one.statements[-1].count("), (") == 1:
                 told.condition = "DIVIDE_BY_ZERO"
@@ -238,7 +238,7 @@ def test_bisection_reaches_each_expression(embedded: Embedded, tmp_path: Path) -
     """A batch of which one member raises in the oracle only."""
 
     class Raising(_Faulty):
-        def ask(self, one: Case, *, compiled: bool = False) -> Outcome:
+        def ask(self, one: Case, *, way: str = "") -> Outcome:
             return ERROR if self.word in one.statements[-1] else self.engine.ask(one)
 
     machine = _machine(embedded, "", tmp_path)

@@ -39,7 +39,7 @@ def test_both_say_the_same(spark: Any, tmp_path: Path, statements: tuple[str, ..
     theirs, ours = Spark(spark).ask(one), Embedded(tmp_path).ask(one)
     assert compare(one, theirs, ours) is None
     assert theirs.kind == ours.kind
-    assert compare(one, Spark(spark).ask(one, compiled=True), ours) is None
+    assert compare(one, Spark(spark).ask(one, way="generated code"), ours) is None
 
 
 @pytest.mark.heavy  # `make fuzz-slice` is longer, and part of what a commit must pass
