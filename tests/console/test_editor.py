@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from gateway.sql.read.statement import statement_spans
 from tests.live.browser import Browser, Page
 from tests.live.console import HOSTILE, LONG, behind, end_all
 from tests.live.gateway import Server
@@ -47,6 +48,38 @@ def test_a_statement_runs_by_keys_and_is_shown(page: Page) -> None:
     page.shows("Copy as JSON")
     page.key("Escape")
     page.until("!document.querySelector('.whole-row:not([hidden])')")
+
+
+_TEXTS = (
+    r"SELECT r'\\', ' ; DELETE FROM t; --'",
+    "/* a /* b */ ; DELETE FROM t; */ SELECT 1",
+    "/* a /*+ b */ ; SELECT 1",
+    "-- a \\\n ; DELETE FROM t\n; SELECT 1",
+    "SELECT 'a''\\';', \"\"\";\", `a``;b`; SELECT '\U0001f600;'; SELECT 3",
+    "CREATE FUNCTION f() RETURNS INT LANGUAGE PYTHON AS $$\nx = 1; y = 2\n$$; SELECT $a$;$$;$a$",
+    "BEGIN IF a THEN DELETE FROM t; END IF; CASE WHEN b THEN SELECT 1; END CASE; BEGIN SELECT 1; END; END; SELECT 3",
+    "BEGIN TRANSACTION; SELECT 1",
+)
+
+
+@pytest.mark.parametrize("text", _TEXTS)
+def test_statements_are_told_apart_as_the_gateway_does(page: Page, text: str) -> None:
+    """What stands in a comment, a text or a script is no statement of its own, wherever the cursor is."""
+    script = """import("/console/split.js").then(({statementAt}) => Array.from({length: %d}, (_, i) => statementAt(%s, i)))"""
+    units = len(text.encode("utf-16-le")) // 2
+    found = {tuple(span) for span in page.evaluate(script % (units, json.dumps(text)))}
+    told = [text.encode("utf-16-le")[2 * a : 2 * b].decode("utf-16-le") for a, b in sorted(found)]
+    wanted = [text[span.start : span.stop] for span in statement_spans(text)]
+    assert len(told) == len(wanted)
+    assert all(one.strip().endswith(two) for one, two in zip(told, wanted, strict=True))
+
+
+def test_a_long_text_is_one_piece(page: Page) -> None:
+    script = """import("/console/split.js").then(({statementAt}) => {
+        const text = "SELECT '" + "x''\\n".repeat(2_000_000) + "'; SELECT 2";
+        return text.slice(...statementAt(text, text.length));
+    })"""
+    assert page.evaluate(script) == " SELECT 2"
 
 
 def test_hostile_names_and_values_are_texts_in_rows_charts_and_plans(page: Page) -> None:

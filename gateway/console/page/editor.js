@@ -5,11 +5,12 @@ import { chartView } from "./chart.js";
 import { completions } from "./completion.js";
 import { button, el, fill, notice } from "./dom.js";
 import { count, duration, oneLine, rowsOf, seen } from "./format.js";
-import { highlighted, pieces } from "./highlight.js";
+import { highlighted } from "./highlight.js";
 import { watch } from "./live.js";
 import { planView } from "./plan.js";
 import { Result, downloads, resultTable } from "./results.js";
 import { done, execute } from "./session.js";
+import { statementAt } from "./split.js";
 import { taken } from "./tabs.js";
 
 const REMEMBERED = 50, COLOURED = 50_000, LIMIT = 1_000_000;
@@ -29,36 +30,6 @@ function remember(text) {
   try {
     sessionStorage.setItem("texts", JSON.stringify([text, ...remembered().filter((one) => one !== text)].filter((one) => one.length < 20_000).slice(0, REMEMBERED)));
   } catch { /* too much for the browser: it is not remembered */ }
-}
-
-// Where the statement begins and ends that a place in a text belongs to: semicolons divide them.
-export function statementAt(text, at) {
-  let begin = 0, place = 0;
-  for (const [kind, piece] of pieces(text)) {
-    if (kind === null) {
-      for (let i = piece.indexOf(";"); i >= 0; i = piece.indexOf(";", i + 1)) {
-        if (place + i >= at && text.slice(begin, place + i).trim()) return [begin, place + i];
-        begin = place + i + 1;
-      }
-    }
-    place += piece.length;
-  }
-  if (!text.slice(begin).trim() && begin > 0) return statementAt(text.slice(0, begin), 0).length ? lastOf(text.slice(0, begin)) : [begin, text.length];
-  return [begin, text.length];
-}
-
-function lastOf(text) {
-  let begin = 0, last = [0, text.length], place = 0;
-  for (const [kind, piece] of pieces(text)) {
-    if (kind === null) {
-      for (let i = piece.indexOf(";"); i >= 0; i = piece.indexOf(";", i + 1)) {
-        if (text.slice(begin, place + i).trim()) last = [begin, place + i];
-        begin = place + i + 1;
-      }
-    }
-    place += piece.length;
-  }
-  return last;
 }
 
 function follow(statement) {

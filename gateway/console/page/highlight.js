@@ -4,18 +4,63 @@ import { el } from "./dom.js";
 import { seen } from "./format.js";
 import { KEYWORDS } from "./keywords.js";
 
-const PIECES = /(?<comment>--[^\n]*|\/\*[^]*?(?:\*\/|$))|(?<string>'(?:[^'\\]|\\[^]|'')*'?|"(?:[^"\\]|\\[^]|"")*"?)|(?<name>`[^`]*`?)|(?<number>(?<![\w$])\d[\w.]*)|(?<word>[\p{L}_][\p{L}\p{N}_]*)/gu;
+// How pieces begin; where one ends that has an end of its own is looked for apart, as expressions have no room for long ones.
+const BEGINNINGS = /(?<comment>--|\/\*)|(?<string>(?<![\p{L}\p{N}_])[rR]['"]|['"]|\$(?:[\p{L}_][\p{L}\p{N}_]*)?\$)|(?<name>`)|(?<number>(?<![\w$])\d[\w.]*)|(?<word>[\p{L}_][\p{L}\p{N}_]*)/gu;
+const KINDS = ["comment", "string", "name", "number", "word"];
+const CLOSINGS = { "'": /\\[^]|''|'/g, '"': /\\[^]|""|"/g, "--": /\\\n|[\n\r]/g };
 const LONGEST = 50_000;
 
+function behind(text, closing, from) {
+  const at = text.indexOf(closing, from);
+  return at < 0 ? text.length : at + closing.length;
+}
+
+// Behind what closes a string, where neither a backslash nor its double stands; before a line's end, which a backslash takes away.
+function closed(text, kind, from) {
+  const closing = CLOSINGS[kind];
+  closing.lastIndex = from;
+  for (let found = closing.exec(text); found; found = closing.exec(text)) {
+    if (found[0].length === 1) return kind === "--" ? found.index : closing.lastIndex;
+  }
+  return text.length;
+}
+
+// Behind a bracketed comment, which may hold others; what opens a hint opens none.
+function behindComment(text, from) {
+  let depth = 1, at = from;
+  while (depth) {
+    const close = text.indexOf("*/", at);
+    if (close < 0) return text.length;
+    const inner = text.slice(at, close + 1).indexOf("/*");
+    if (inner < 0) [depth, at] = [depth - 1, close + 2];
+    else [depth, at] = [depth + (text[at + inner + 2] !== "+"), at + inner + 2];
+  }
+  return at;
+}
+
+// Where a piece ends of which this much has been seen, as the gateway's own scan has it; its beginning where it is none.
+function endOf(text, begun, start) {
+  const from = start + begun.length;
+  if (begun === "/*") return behindComment(text, from);
+  if (begun === "`") return behind(text, begun, from);
+  if (begun in CLOSINGS) return closed(text, begun, from);
+  if (/^[rR]['"]$/.test(begun)) return behind(text, begun[1], from); // a raw string ends at its first quote
+  if (begun.startsWith("$")) return text.includes(begun, from) ? behind(text, begun, from) : start;
+  return from;
+}
+
 export function* pieces(text) {
+  const next = new RegExp(BEGINNINGS);
   let at = 0;
-  for (const found of text.matchAll(PIECES)) {
+  for (let found = next.exec(text); found; found = next.exec(text)) {
+    const end = endOf(text, found[0], found.index);
+    next.lastIndex = Math.max(end, found.index + 1);
+    if (end === found.index) continue;
     if (found.index > at) yield [null, text.slice(at, found.index)];
-    const groups = found.groups;
-    let kind = Object.keys(groups).find((name) => groups[name] !== undefined);
-    if (kind === "word") kind = KEYWORDS.has(found[0].toUpperCase()) ? "keyword" : null;
-    yield [kind, found[0]];
-    at = found.index + found[0].length;
+    at = end;
+    const piece = text.slice(found.index, end);
+    const kind = KINDS.find((name) => found.groups[name] !== undefined);
+    yield [kind !== "word" ? kind : KEYWORDS.has(piece.toUpperCase()) ? "keyword" : null, piece];
   }
   if (at < text.length) yield [null, text.slice(at)];
 }
