@@ -123,10 +123,11 @@ class ConsoleCalls:
         }
 
     def now(self, caller: Caller, path: Path, asked: Asked) -> dict[str, Any]:
-        """Tell what is open and runs, and how many statements have been recorded since the start."""
+        """Tell who asks, what is open and runs, and how many statements have been recorded since the start."""
         with self.searches.turn(caller.principal.name):
             found = self.service.picture(caller.principal.name)
             return {
+                "user": caller.principal.name,
                 "operations": [{**o._asdict(), "start_time": o.start_time // 1000} for o in found.operations],
                 "sessions": [{**s._asdict(), "settings": dict(s.settings)} for s in found.sessions],
                 "recorded": self._recorded(),

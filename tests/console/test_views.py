@@ -45,6 +45,52 @@ def test_one_signs_in_and_out(closed: Page) -> None:
     assert ask(closed, "GET", "now")[0] == 401
 
 
+def _signed_in(page: Page, name: str) -> None:
+    sign_in(page, TOKENS[name])
+    page.until(f"document.querySelector('.who .user')?.innerText === '{name}'")
+
+
+def _editor(page: Page) -> str:
+    """What the editor of the tab shows, and offers of what was run."""
+    page.evaluate("location.hash = '#/editor'")
+    page.until("document.getElementById('sql')")
+    return str(page.evaluate("document.getElementById('sql').value + document.querySelector('.editor-bar').innerText"))
+
+
+def _ran(page: Page, text: str) -> None:
+    _editor(page)
+    page.evaluate("document.getElementById('sql').focus(); document.getElementById('sql').select()")
+    page.type(text)
+    page.key("Enter", control=True)
+    page.shows("1 row")
+
+
+def test_what_somebody_has_written_is_not_shown_to_who_signs_in_next(closed: Page) -> None:
+    _signed_in(closed, "ann")
+    _ran(closed, "SELECT 'private' AS p")
+    closed.click("button", "Sign out")
+    closed.until("document.querySelector('input[name=token]')")
+    assert "private" not in closed.evaluate("JSON.stringify({...localStorage, ...sessionStorage})")
+    _signed_in(closed, "bob")
+    assert "private" not in _editor(closed)
+    _ran(closed, "SELECT 'secret' AS s")
+    for name, sees in (("bob", True), ("ann", False), ("bob", False)):  # after a sign-in that has ended by itself
+        assert ask(closed, "POST", "sign-out")[0] == 200
+        closed.until("document.querySelector('input[name=token]')")
+        _signed_in(closed, name)
+        assert ("secret" in _editor(closed)) is sees
+
+
+def test_a_tab_is_begun_anew_where_another_one_signs_in_somebody_else(closed: Page) -> None:
+    _signed_in(closed, "ann")
+    _ran(closed, "SELECT 'private' AS p")
+    body = json.dumps({"token": TOKENS["bob"]})
+    init = json.dumps({"method": "POST", "headers": {"Content-Type": "application/json"}, "body": body})
+    assert closed.evaluate(f"fetch('/console/api/sign-in', {init}).then(a => a.status)") == 200  # as another tab does
+    closed.until("document.querySelector('.who .user')?.innerText === 'bob'")
+    assert "private" not in _editor(closed)
+
+
 def test_everybody_sees_and_kills_their_own_and_administrators_all(closed: Page, token_server: Server) -> None:
     run(token_server, "SELECT 1 AS of_bob", token=TOKENS["bob"])
     end = behind(token_server, LONG, token=TOKENS["bob"])

@@ -5,12 +5,13 @@ import { catalogView } from "./catalog.js";
 import { button, el, fill, notice } from "./dom.js";
 import { editorView } from "./editor.js";
 import { healthView } from "./health.js";
-import { start, stop } from "./live.js";
+import { start, stop, watch } from "./live.js";
 import { pipelinesView } from "./pipelines.js";
 import { sessionsView } from "./sessions.js";
 import { settingsView } from "./settings.js";
 import { statementView } from "./statement.js";
 import { statementsView } from "./statements.js";
+import { textsFor } from "./texts.js";
 
 // Path, name, key, and what shows it: a function of the place, who looks, and the rest of the path, which gives what ends it.
 const VIEWS = [
@@ -25,7 +26,7 @@ const VIEWS = [
 const THEMES = ["system", "light", "dark"];
 
 const content = document.getElementById("content");
-let me = null, leave = null, shownPath = null;
+let me = null, leave = null, shownPath = null, owner = null;
 
 function parts() {
   const found = location.hash.replace(/^#\/?/, "").split("/").map((part) => {
@@ -100,7 +101,16 @@ async function signOut() {
   } catch (error) {
     notice(error.message, "bad");
   }
+  textsFor("");
   location.reload();
+}
+
+// Whether the page is of who calls by now. Else it is begun anew: what it holds of others is not theirs.
+function isOf(user) {
+  textsFor(user);
+  owner ??= user;
+  if (owner !== user) location.reload();
+  return owner === user;
 }
 
 function signIn(told = "") {
@@ -131,7 +141,9 @@ function signIn(told = "") {
 }
 
 async function begin() {
-  me = await get("me");
+  const found = await get("me");
+  if (!isOf(found.user)) return;
+  me = found;
   frame();
   start();
   await show();
@@ -155,6 +167,7 @@ document.addEventListener("keydown", (event) => {
 });
 
 setTheme(theme());
+watch((now) => now && me && isOf(now.user)); // another tab may have signed in somebody else meanwhile
 whenSignedOut(() => me && signIn("Sign in again: your sign-in has ended."));
 window.addEventListener("hashchange", show);
 begin().catch((error) => (error.status === 401 ? signIn() : fill(content, el("p", { class: "notice bad" }, error.message))));

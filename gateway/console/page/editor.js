@@ -12,25 +12,12 @@ import { Result, downloads, resultTable } from "./results.js";
 import { done, execute } from "./session.js";
 import { statementAt } from "./split.js";
 import { taken } from "./tabs.js";
+import { remember, remembered } from "./texts.js";
 
-const REMEMBERED = 50, COLOURED = 50_000, LIMIT = 1_000_000;
+const COLOURED = 50_000, LIMIT = 1_000_000;
 const EXAMPLE = "SELECT n_name, count(*) AS customers, sum(c_acctbal) AS balance\nFROM samples.tpch.nation JOIN samples.tpch.customer ON n_nationkey = c_nationkey\nGROUP BY n_name ORDER BY customers DESC";
 const where = { catalog: "main", schema: "default" };
 let kept = null; // the text, while other views are looked at
-
-function remembered() {
-  try {
-    return JSON.parse(sessionStorage.getItem("texts") || "[]");
-  } catch {
-    return [];
-  }
-}
-
-function remember(text) {
-  try {
-    sessionStorage.setItem("texts", JSON.stringify([text, ...remembered().filter((one) => one !== text)].filter((one) => one.length < 20_000).slice(0, REMEMBERED)));
-  } catch { /* too much for the browser: it is not remembered */ }
-}
 
 function follow(statement) {
   const name = "(`(?:[^`]|``)*`|[\\p{L}_][\\p{L}\\p{N}_]*)";
