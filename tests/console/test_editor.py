@@ -82,6 +82,19 @@ def test_a_long_text_is_one_piece(page: Page) -> None:
     assert page.evaluate(script) == " SELECT 2"
 
 
+def test_a_row_is_copied_whole_or_not_at_all(page: Page) -> None:
+    page.evaluate("navigator.clipboard.writeText = async (text) => { window.copiedText = text; }")
+    for columns, told in (("1 AS a, 2 AS b", '{"a":"1","b":"2"}'), ("1 AS a, 2 AS a", None)):
+        page.evaluate("window.copiedText = null")
+        write(page, f"SELECT {columns}")
+        page.click("button", "Run")
+        page.until(f"document.querySelector('.result-row.head')?.innerText.includes({json.dumps(columns[-1])})")
+        page.click(".window-rows .result-row")
+        page.click("button", "Copy as JSON")
+        page.shows("Copied." if told else "JSON has room for one column called a")
+        assert page.evaluate("window.copiedText") == told
+
+
 def test_hostile_names_and_values_are_texts_in_rows_charts_and_plans(page: Page) -> None:
     columns = []
     for i, text in enumerate(HOSTILE):

@@ -95,6 +95,13 @@ export function downloads(result) {
   return Object.entries(FILES).map(([kind, [name]]) => button(name, () => download(result, kind), { "aria-label": `Download as ${name}`, title: `Download as ${name}`, class: "download" }));
 }
 
+function copyRow(result, values) {
+  const names = result.columns.map((column) => column.name);
+  const twice = names.find((name, i) => names.indexOf(name) < i);
+  if (twice === undefined) copied(JSON.stringify(Object.fromEntries(names.map((name, i) => [name, values[i]]))));
+  else notice(`JSON has room for one column called ${oneLine(twice, 100)}: name them apart.`, "bad");
+}
+
 function widths(result, rows) {
   return result.columns.map((column, i) => {
     const longest = Math.max(column.name.length + 2, column.type_text.length * 0.85, ...rows.slice(0, 100).map((row) => (row[i] === null ? 4 : Math.min(60, row[i].length))));
@@ -143,7 +150,7 @@ export async function resultTable(result) {
       whole.hidden = false;
       fill(whole, el("h3", null, `Row ${i + 1}`), facts(result.columns.map((column, c) => [
         el("bdi", null, oneLine(column.name, 100)), values[c] === null ? el("span", { class: "null" }, "NULL") : el("pre", { dir: "auto" }, seen(values[c].slice(0, 100_000))),
-      ])), el("p", { class: "buttons" }, button("Copy as JSON", () => copied(JSON.stringify(Object.fromEntries(result.columns.map((column, c) => [column.name, values[c]]))))), button("Close", () => { whole.hidden = true; })));
+      ])), el("p", { class: "buttons" }, button("Copy as JSON", () => copyRow(result, values)), button("Close", () => { whole.hidden = true; })));
     },
     near: (last, from) => {
       clearTimeout(timer);
