@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import time
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ import pytest
 from gateway.protocol.client import Client
 from gateway.thrift_gen.TCLIService import ttypes
 from tests.live.gateway import Server, connect_to
-from tests.live.processes import descendants, eventually
+from tests.live.processes import descendants, eventually, parent_of
 from tests.live.spark import Background, Sql, jvm_of, start_with_spark
 from tests.spark.test_running import COUNTED, SCAN, SPARK, running
 
@@ -88,6 +89,28 @@ def test_a_hung_and_a_killed_jvm_and_a_killed_gateway(own: Server) -> None:
     own.process.kill()
     own.process.wait()
     eventually(lambda: not alive(below), 20)
+
+
+def test_nothing_of_a_killed_jvm_is_left_among_temporary_files(own: Server) -> None:
+    """Its libraries and folders lie below the state, where the next one sweeps them."""
+    folder = own.warehouse.parent
+    with connect_to(own) as connection:
+        sql = Sql(connection)
+        for name in ("one", "two"):
+            sql.spark(f"CREATE TABLE main.default.{name} AS SELECT id FROM range(10)")  # with libraries that compress
+            jvm = jvm_of(own)
+            assert jvm is not None
+            opened = {line.split(maxsplit=5)[-1] for line in Path(f"/proc/{jvm}/maps").read_text().splitlines()}
+            libraries = {
+                Path(path).name: path for path in opened if re.match(r".*/(snappy|liblz4|libzstd)[^/]*\.so$", path)
+            }
+            assert libraries
+            assert [path for path in libraries.values() if not path.startswith(f"{folder}/")] == []
+            owner = parent_of(jvm)
+            os.kill(jvm, signal.SIGKILL)
+            eventually(lambda owner=owner: not alive([owner]), 30)  # type: ignore[misc]
+        assert sql.spark(COUNTED) == [(4950,)]
+        assert len(list((folder / "state" / "spark").iterdir())) == 1
 
 
 @pytest.mark.heavy

@@ -115,9 +115,9 @@ class SparkEngine:
             logging = options.scratch / "log4j2.properties"
             logging.write_text(_LOGGING)
             extra = {**(sessions.LOCAL if masters.is_local(options.master) else {}), **options.extra}
-            java = f"-Dlog4j2.configurationFile={logging.as_uri()} {extra.pop('spark.driver.extraJavaOptions', '')}"
+            java = _java_options(logging, options.scratch / "tmp", extra.pop("spark.driver.extraJavaOptions", ""))
             configuration = sessions.settings(jars, options.scratch, memory=options.memory, extra=extra)
-            configuration["spark.driver.extraJavaOptions"] = java.strip()
+            configuration["spark.driver.extraJavaOptions"] = java
             pools = options.scratch / "pools.xml"
             pools.write_text(_pools())
             configuration.setdefault("spark.scheduler.allocation.file", pools.as_uri())
@@ -404,6 +404,16 @@ def cancelled(emit: Emit, error: BaseException) -> BaseException:
 
 def _pool_of(session_id: str) -> str:
     return f"sessions-{zlib.crc32(session_id.encode()) % _POOLS}"
+
+
+def _java_options(logging: Path, temporary: Path, extra: str) -> str:
+    """What the JVM is started with, as Spark splits it. Its temporary files lie in `temporary`, which is made.
+
+    A JVM that is killed removes none of them: of each one there would be libraries and folders left in those of the machine.
+    """
+    temporary.mkdir(exist_ok=True)
+    quoted = str(temporary).replace("\\", "\\\\").replace('"', '\\"')
+    return f'-Dlog4j2.configurationFile={logging.as_uri()} "-Djava.io.tmpdir={quoted}" {extra}'.strip()
 
 
 def _pools() -> str:
