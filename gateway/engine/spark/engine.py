@@ -120,7 +120,7 @@ class SparkEngine:
             configuration["spark.driver.extraJavaOptions"] = java
             pools = options.scratch / "pools.xml"
             pools.write_text(_pools())
-            configuration.setdefault("spark.scheduler.allocation.file", pools.as_uri())
+            configuration.setdefault("spark.scheduler.allocation.file", f"file:{pools}")  # nothing of it is decoded
             self._root = sessions.start(options.master, configuration)
         sessions.refuse_classes()
         self._mirror = Mirror(self._root)
