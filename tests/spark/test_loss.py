@@ -101,6 +101,7 @@ def test_a_hung_and_a_killed_jvm_and_a_killed_gateway(own: Server) -> None:
     eventually(lambda: not alive(below), 20)
 
 
+@pytest.mark.heavy
 def test_nothing_of_a_killed_jvm_is_left_among_temporary_files(own: Server) -> None:
     """Its libraries and folders lie below the state, where the next one sweeps them."""
     folder = own.warehouse.parent
