@@ -201,6 +201,10 @@ def checkpoint(root: str, version: int) -> None:
     """Write the checkpoint of a version. Raises DeltaError, OSError or GatewayError."""
     if misread_parts(root, version, (root,)):
         raise unsupported(f"a checkpoint behind one with instants that only INT96 holds, of the Delta table {root},")
+    if log.escapes_in_statistics(root, version):
+        raise unsupported(
+            f"a checkpoint of statistics with escaped characters that deltalake misreads, of the Delta table {root},"
+        )
     with _log_folder(root) as folder, tempfile.TemporaryDirectory(prefix="gateway-checkpoint-") as place:
         if log.lost_checkpoint(root) is not None:  # deltalake looks for it, and makes none without
             with contextlib.suppress(FileNotFoundError):

@@ -50,7 +50,7 @@ def _put(tree: dict[str, Any], names: Sequence[str], text: str) -> None:
 
 def _object(tree: Mapping[str, Any]) -> str:
     """JSON of an object whose leaves are JSON already."""
-    inner = (f"{json.dumps(k)}:{v if isinstance(v, str) else _object(v)}" for k, v in tree.items())
+    inner = (f"{json.dumps(k, ensure_ascii=False)}:{v if isinstance(v, str) else _object(v)}" for k, v in tree.items())
     return f"{{{','.join(inner)}}}"
 
 

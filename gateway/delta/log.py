@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from gateway.delta.features import Protocol
-from gateway.errors import ServerError, UserError
+from gateway.errors import ServerError, UnsupportedError, UserError
 from gateway.worker_jobs import marker_of
 
 LOG = "_delta_log"
@@ -161,16 +161,26 @@ def check_commits(root: str, last: int, first: int | None = None) -> None:
     """Raise ServerError if a commit up to `last` is one that readers read in several ways.
 
     It counts rows in fractions (deltalake would read 1.5 as 1), or adds and removes the same file. Commits from `first` on,
-    else from behind the checkpoint.
+    else the checkpoint, if it is JSON, and those behind it. UnsupportedError for characters that deltalake takes for others.
     """
-    for version in _behind(_newest_checkpoint(root, last) if first is None else first - 1, root, last):
-        signs = _signs(commit_path(root, version))
+    for path in _texts_of(root, last) if first is None else _commits_behind(first - 1, root, last):
+        signs = _signs(path)
         if signs.undecided:
-            text = f"The commit {commit_path(root, version)} both adds and removes the file {signs.undecided[:200]}."
+            text = f"The commit {path} both adds and removes the file {signs.undecided[:200]}."
             raise ServerError("DELTA_LOG_CORRUPT", text)
         if signs.odd:
-            path = commit_path(root, version)
             raise ServerError("DELTA_LOG_CORRUPT", f"The commit {path} counts rows of a data file in fractions.")
+        if signs.misread:
+            text = f"The file {path} of a Delta table's log escapes the character {signs.misread!a}, which is not supported."
+            raise UnsupportedError("UNSUPPORTED_TABLE_FEATURE", text)
+
+
+def escapes_in_statistics(root: str, last: int) -> bool:
+    """Whether files of the log from the checkpoint on, up to `last`, may escape characters that deltalake misreads.
+
+    Of statistics in a checkpoint in Parquet nothing is told: `pruning` expects them anywhere.
+    """
+    return any(_signs(path).escaped for path in _texts_of(root, last))
 
 
 def may_list_vectors(root: str, last: int) -> bool:
@@ -217,6 +227,18 @@ def lost_checkpoint(root: str) -> int | None:
     return version if named and version not in whole_checkpoints(os.listdir(f"{root}/{LOG}")) else None
 
 
+def _texts_of(root: str, last: int) -> list[str]:
+    """The files in JSON that a version is read from."""
+    whole = {v: names for v, names in whole_checkpoints(os.listdir(f"{root}/{LOG}")).items() if v <= last}
+    newest = max(whole, default=-1)
+    checkpoint = [f"{root}/{LOG}/{name}" for name in whole.get(newest, ()) if name.endswith(".json")]
+    return [*checkpoint, *_commits_behind(newest, root, last)]
+
+
+def _commits_behind(checkpoint: int, root: str, last: int) -> list[str]:
+    return [commit_path(root, version) for version in _behind(checkpoint, root, last)]
+
+
 def _behind(checkpoint: int, root: str, last: int) -> Sequence[int]:
     """Versions behind a checkpoint, those that have no commit among them where they are few: they say nothing."""
     if last - checkpoint <= _FEW:
@@ -224,6 +246,11 @@ def _behind(checkpoint: int, root: str, last: int) -> Sequence[int]:
     return [version for version in commit_versions(root) if checkpoint < version <= last]
 
 
+# Halves of characters of every second plane from U+20000 on, with a backslash before them, or how one is spelt in a text within
+# a text: deltalake 1.6 adds 0x10000 to such a pair by `|`, and U+20BB7 becomes U+10BB7.
+_EVEN_PLANE = re.compile(rb"\\(?:u005[cC])?u[dD][89abAB][4-7c-fC-F][0-9a-fA-F]")
+_PLANE = 0x10000
+_UNREAD = ("commitInfo", "stats", "tags")
 _ODD_KEY = re.compile(rb'"[^"]*\\u[^"]*"\s*:')
 
 
@@ -234,6 +261,8 @@ class _Signs(NamedTuple):
     vectors: bool = False
     undecided: str = ""  # a file that is added and removed
     removed: tuple[str, ...] = ()  # files that may be spelt in other ways
+    escaped: bool = False  # a character that deltalake may take for another
+    misread: str = ""  # one that it does, outside of statistics
 
 
 def _signs(path: str) -> _Signs:
@@ -254,11 +283,33 @@ def _signs_of(path: str, _: tuple[int, ...]) -> _Signs:
     odd, removes = _looks_odd(data), escaped or b'"remove"' in data
     told = list(_told(data)) if odd or removes else []
     odd = odd and any(_counts_fractions(action.get("add")) for action in told)
+    found = _Signs(odd, vectors, escaped=bool(_EVEN_PLANE.search(data)))
+    if found.escaped:
+        lines = b"\n".join(line for line in data.splitlines() if _EVEN_PLANE.search(line.replace(rb"\\", b"")))
+        found = found._replace(misread=next((c for action in _told(lines) for c in _misread(action)), ""))
     if not removes:
-        return _Signs(odd, vectors)
+        return found
     added, removed = ({file for action in told for file in _files_of(action, kind)} for kind in ("add", "remove"))
     undecided = next((path for path, _ in added & removed), "")
-    return _Signs(odd, vectors, undecided, tuple(path for path, _ in removed if not PLAIN.fullmatch(path)))
+    return found._replace(undecided=undecided, removed=tuple(path for path, _ in removed if not PLAIN.fullmatch(path)))
+
+
+def is_misread(character: str) -> bool:
+    """Whether deltalake takes a character for another one, 0x10000 before it, where a text escapes it."""
+    return bool(ord(character) >= 2 * _PLANE and not ord(character) & _PLANE)
+
+
+def _misread(action: Any) -> Iterator[str]:
+    """Characters that are misread in what counts of an action."""
+    left = [action]  # it may be deep
+    while left:
+        told = left.pop()
+        if isinstance(told, str):
+            yield from filter(is_misread, told)
+        elif isinstance(told, dict):
+            left += [each for key, value in told.items() if key not in _UNREAD for each in (key, value)]
+        elif isinstance(told, list):
+            left += told
 
 
 def _told(data: bytes) -> Iterator[dict[str, Any]]:

@@ -8,6 +8,7 @@ a double.
 
 from __future__ import annotations
 
+import sys
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -31,6 +32,7 @@ _MILLISECOND = 1000
 _LEAST, _GREATEST = -(2**63), 2**63 - 1
 _MAX_IN_LIST = 1000
 _OLD_END = "\ufffd"  # Delta before version 3 put it behind what it had cut off, also where what followed was greater
+_PLANE = 0x10000
 _DIGITS = 10**12  # those of a double, and some less
 
 
@@ -136,6 +138,16 @@ def _statistics_mask(snapshot: Snapshot, column: Column, predicate: Predicate) -
     return keep
 
 
+class _Escaped(dict[int, int]):
+    """The greatest character that each may stand for."""
+
+    def __missing__(self, character: int) -> int:
+        return character + _PLANE if character & _PLANE and character + _PLANE <= sys.maxunicode else character
+
+
+_ESCAPED = _Escaped()
+
+
 class _Bounds:
     """Minimum and maximum per file, widened by what writers cut off.
 
@@ -154,7 +166,8 @@ class _Bounds:
             self.integers = _integers(low.cast(unit), _LEAST, -margin), _integers(high.cast(unit), _GREATEST, margin)
         else:
             pairs = zip(low.to_pylist(), high.to_pylist(), strict=True)
-            self.values = [_widened(*pair) for pair in pairs] if pa.types.is_decimal(low.type) else list(pairs)
+            widen = _widened if pa.types.is_decimal(low.type) else _unescaped if pa.types.is_string(low.type) else None
+            self.values = list(pairs) if widen is None else [widen(*pair) for pair in pairs]
 
     def may(self, op: str, value: Any) -> Mask:
         """Files in which some row may be true for `op` and `value`."""
@@ -213,6 +226,11 @@ def _widened(low: Decimal | None, high: Decimal | None) -> tuple[Decimal | None,
         None if low is None or low == _LEAST else low - abs(low) / _DIGITS,
         None if high is None or high == _GREATEST else high + abs(high) / _DIGITS,
     )
+
+
+def _unescaped(low: str | None, high: str | None) -> tuple[str | None, str | None]:
+    """Bounds of texts of which deltalake may have read characters as others, 0x10000 before them: see `log.is_misread`."""
+    return low, high if high is None or high.isascii() else high.translate(_ESCAPED)
 
 
 def _integer_type(arrow: pa.DataType) -> pa.DataType | None:
