@@ -11,10 +11,12 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from gateway import sqltypes as t
 from gateway.delta.containment import Within, as_text, end_of_link, is_text, look
@@ -23,7 +25,7 @@ from gateway.delta.footers import one_valued, opened_parquet
 from gateway.delta.listed import Files
 from gateway.delta.log import LOG
 from gateway.delta.misread import MISREAD, MOMENTS, ONE_VALUE, unreadable_file
-from gateway.delta.moments import suspects
+from gateway.delta.moments import leaf_count, suspects
 from gateway.delta.scan import missing_file
 from gateway.delta.schema import Column, UnreadableType
 from gateway.delta.table import Contents, Snapshot
@@ -31,6 +33,7 @@ from gateway.errors import UnsupportedError, UserError
 
 NO_VERSION = -1
 _MOST_FILES = 10_000
+_ENUM = "ENUM"  # of Parquet's types
 
 
 def open_files(path: str, within: Within = (), only: Sequence[str] | None = None, merge: bool = False) -> Snapshot:
@@ -130,10 +133,13 @@ def _described(
     try:
         with opened_parquet(path, within, size) as file:
             schema, leaves, rows = file.schema_arrow, file.schema, file.metadata.num_rows
-            facts = {ONE_VALUE: one_valued(file.metadata), MISREAD: file.facts.misread, MOMENTS: suspects(file)}
-        # The leaves in order: only they tell INT96 (an instant) from a local timestamp.
-        physical = iter([leaves.column(i).physical_type for i in range(len(leaves))])
-        columns = tuple(_column(f.name, f.type, physical) for f in schema)
+            misread = dict(file.facts.misread)
+            facts = {ONE_VALUE: one_valued(file.metadata), MISREAD: misread, MOMENTS: suspects(file)}
+        # The leaves in order: only they tell INT96 (an instant) from a local timestamp, and an ENUM (a text) from bytes.
+        kinds = iter([_kind(leaves.column(i)) for i in range(len(leaves))])
+        of_fields = [(f, list(islice(kinds, leaf_count(f.type)))) for f in schema]
+        misread |= {f.name: "texts that it takes for bytes" for f, found in of_fields if _ENUM in found}
+        columns = tuple(_column(f.name, f.type, iter(found)) for f, found in of_fields)
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # names of columns and zones are texts
         raise unreadable_file(path, error) from error
     counts = Counter(c.name.casefold() for c in columns)
@@ -190,8 +196,15 @@ _LEAVES: dict[pa.DataType, t.DataType] = {
 }
 
 
+def _kind(leaf: pq.ColumnSchema) -> str:
+    """The physical type of a Parquet leaf, or ENUM."""
+    return _ENUM if leaf.logical_type.type == _ENUM else str(leaf.physical_type)
+
+
 def _leaf(arrow: pa.DataType, physical: str) -> t.DataType:
     """Spark's type of a Parquet leaf; an UnreadableType for those that Spark or we do not read."""
+    if physical == _ENUM:
+        return t.STRING
     if arrow in _LEAVES:
         return _LEAVES[arrow]
     if pa.types.is_decimal128(arrow) and 0 <= arrow.scale <= arrow.precision:

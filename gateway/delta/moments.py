@@ -91,7 +91,7 @@ def suspects(file: pq.ParquetFile) -> frozenset[str]:
         return frozenset(found)
     others = _in_other_units(file)
     for field in schema:
-        count = _leaves(field.type)
+        count = leaf_count(field.type)
         if any(_is_suspect(file, calendar, field.name in others, at) for at in range(leaf, leaf + count)):
             found.add(field.name)
         leaf += count
@@ -108,8 +108,9 @@ def _holds_units(kind: pa.DataType, units: tuple[str, ...]) -> bool:
     return bool(pa.types.is_timestamp(kind) and kind.unit in units)
 
 
-def _leaves(kind: pa.DataType) -> int:
-    return sum(_leaves(kind.field(i).type) for i in range(kind.num_fields)) if kind.num_fields else 1
+def leaf_count(kind: pa.DataType) -> int:
+    """How many columns a Parquet file has of a type."""
+    return sum(leaf_count(kind.field(i).type) for i in range(kind.num_fields)) if kind.num_fields else 1
 
 
 def _in_other_units(file: pq.ParquetFile) -> frozenset[str]:

@@ -492,3 +492,27 @@ def test_a_cut_bound_of_texts_with_what_delta_once_put_behind_it(make: Make, cli
     ):
         assert answer(client, f"SELECT count(*) AS n FROM legal WHERE s {sought}") == [{"n": 1}]
     assert answer(client, "SELECT count(*) AS n FROM legal WHERE s > 'y'") == [{"n": 0}]
+
+
+def test_enums_are_texts(make: Make, server: Server, client: Client) -> None:
+    """As writers by way of Avro and Protobuf have them; nothing but the footer tells them from bytes."""
+    held = pa.table(
+        {"a.b": [b"RED", None, "gr\u00fcn".encode()], "l": [[b"RED"], None, []], "x": [b"\xff", b"a", None]}
+    )
+
+    def annotated(path: Path) -> None:
+        found = compact.footer(path.read_bytes())
+        for at in (1, 4):  # a.b, and the elements of l
+            found = compact.changed(compact.STRUCT, found, (2, at), found[2][1][1][at] | {6: (5, 4)})
+        path.write_bytes(compact.with_footer(path.read_bytes(), found))
+
+    listed = {"type": "array", "elementType": "string", "containsNull": True}
+    table = make([field("a.b", "string"), field("l", listed), field("x", "binary")], held, change=annotated)
+    for relation in ("legal", as_folder(server, table, "enums")):
+        found = answer(client, f"SELECT `a.b` AS a, l, hex(x) AS x FROM {relation} ORDER BY `a.b` NULLS LAST")
+        texts = [("RED", ["RED"], "FF"), ("gr\u00fcn", [], None), (None, None, "61")]
+        assert [(row["a"], row["l"], row["x"]) for row in found] == texts
+        assert answer(client, f"SELECT l[0] AS v FROM {relation} WHERE `a.b` = 'RED'") == [{"v": "RED"}]
+        assert answer(client, f"SELECT max(`a.b`) AS v FROM {relation}") == [{"v": "gr\u00fcn"}]
+    kinds = {row["col_name"]: row["data_type"] for row in answer(client, f"DESCRIBE QUERY SELECT * FROM {relation}")}
+    assert kinds == {"a.b": "string", "l": "array<string>", "x": "binary"}
