@@ -64,6 +64,8 @@ class Property:
     plain: str = "false"
 
 
+#: How long a log keeps what applications say of themselves there: also which files COPY INTO has loaded.
+FORGETTING = "delta.setTransactionRetentionDuration"
 _PROPERTIES: Mapping[str, Property] = {
     "delta.appendOnly": Property(_is_boolean),
     "delta.autoOptimize": Property(_is_boolean),
@@ -87,7 +89,7 @@ _PROPERTIES: Mapping[str, Property] = {
     "delta.logRetentionDuration": Property(_is_interval),
     "delta.randomizeFilePrefixes": Property(_one_of("false")),
     "delta.sampleRetentionDuration": Property(_is_interval),
-    "delta.setTransactionRetentionDuration": Property(_is_interval),
+    FORGETTING: Property(_is_interval),
     TARGET_SIZE: Property(lambda text: size_of(text) is not None),
     "delta.tuneFileSizesForRewrites": Property(_is_boolean),
 }

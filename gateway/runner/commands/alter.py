@@ -10,13 +10,14 @@ from typing import Any
 from gateway.catalog.bound import DeltaBoundTable
 from gateway.catalog.information import Relation
 from gateway.catalog.objects import StoredTable, StoredView
+from gateway.delta.copying import loaded_files
 from gateway.delta.creation import numbered
 from gateway.delta.downgrade import DROPPED, check_droppable, drop
 from gateway.delta.expressions import CONSTRAINT
 from gateway.delta.identity import goes_up, is_identity
 from gateway.delta.log import IN_COMMIT
 from gateway.delta.metadata import Alteration, alter, check_alterable, edited
-from gateway.delta.properties import MOST_ID, ROW_TRACKING, asked, check_known, spelt
+from gateway.delta.properties import FORGETTING, MOST_ID, ROW_TRACKING, asked, check_known, spelt
 from gateway.delta.row_ids import tracks_rows
 from gateway.delta.table import MAPPING
 from gateway.delta.tracking import check_trackable, track_rows
@@ -240,6 +241,12 @@ def _tracks(change: c.SetProperties) -> bool:
     return [(spelt(key), value.lower()) for key, value in change.pairs] == [(ROW_TRACKING, "true")]
 
 
+def _check_remembered(change: c.SetProperties, table: DeltaBoundTable) -> None:
+    """Raise UnsupportedError where a table is to forget which files it was given."""
+    if any(spelt(key) == FORGETTING for key, _ in change.pairs) and loaded_files(table.snapshot):
+        raise unsupported(f"setting {FORGETTING} of a table that COPY INTO has loaded, which would load files twice,")
+
+
 def _set_properties(pairs: dict[str, str], mapping: str) -> Alteration:
     wanted = asked(pairs)
     for key in wanted.properties:
@@ -282,6 +289,7 @@ def _alteration(
 ) -> Alteration | None:
     match change:
         case c.SetProperties():
+            _check_remembered(change, table)
             return _set_properties(unreserved(change.pairs, change), table.snapshot.mapping)
         case c.UnsetProperties():
             for key in change.keys:

@@ -10,6 +10,7 @@ from gateway.delta.copying import chosen_files, copy_files, loaded_files
 from gateway.delta.delimited import layout_of, read_delimited
 from gateway.delta.files import open_files, type_of
 from gateway.delta.json_lines import check_options, read_json
+from gateway.delta.properties import FORGETTING
 from gateway.delta.text_files import check_width
 from gateway.delta.write import check_appendable
 from gateway.engine.base import Emit, Planned, Statement
@@ -41,6 +42,8 @@ def copy_into(command: c.CopyInto, job: Statement, env: Environment, runner: Que
     force, merge = (_option(command, name) for name in _OPTIONS)
     table = written_table(command.table, env, "COPY INTO", "no files can be loaded")
     check_appendable(table.location)
+    if FORGETTING in table.snapshot.properties and not force:
+        raise unsupported(f"COPY INTO a table with {FORGETTING}, which forgets what was loaded,", command.table.span)
     try:
         folder = env.tables.paths.resolve(command.path)
         paths = chosen_files(folder, env.tables.paths.roots, command.files, command.pattern)

@@ -261,3 +261,22 @@ def test_nan_beside_one_other_value_stays_nan(session: Session, source: Path) ->
         for _ in range(3):
             found = session.rows(f"SELECT string(d), string(f) FROM {relation} ORDER BY k")
             assert found == [("NaN", "2.5"), ("1.5", "2.5"), ("1.5", "NaN")], relation
+
+
+def test_tables_that_forget_what_was_loaded_are_refused(session: Session, source: Path) -> None:
+    """Their checkpoints leave it out, and the same files would come again."""
+    kept = "'delta.setTransactionRetentionDuration' = 'interval 0 seconds', 'delta.checkpointInterval' = '1'"
+    session.run(f"CREATE TABLE forgets (id INT, name STRING) TBLPROPERTIES ({kept})")
+    copied = f"COPY INTO forgets FROM '{source}' FILEFORMAT = PARQUET"
+    assert "setTransactionRetentionDuration" in refused(session, copied).message
+    session.run(f"{copied} COPY_OPTIONS ('force' = 'true')")
+
+    session.run("CREATE TABLE remembers (id INT, name STRING)")
+    session.run(f"ALTER TABLE remembers SET TBLPROPERTIES ({kept})")
+    session.run("ALTER TABLE remembers UNSET TBLPROPERTIES ('delta.setTransactionRetentionDuration')")
+    copied = copied.replace("forgets", "remembers")
+    session.run(copied)
+    altered = f"ALTER TABLE remembers SET TBLPROPERTIES ({kept.replace('delta.set', 'DELTA.SET')})"
+    assert "setTransactionRetentionDuration" in refused(session, altered).message
+    session.run("INSERT INTO remembers VALUES (1, 'x')")
+    assert session.run(copied).rows[0][0] == 0
