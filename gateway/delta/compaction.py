@@ -34,7 +34,7 @@ from gateway.delta.schema import Column
 from gateway.delta.table import Snapshot, specs_of
 from gateway.delta.write import check_own, check_snapshot_writable, removes_of, storage_errors
 from gateway.errors import unsupported
-from gateway.sqltypes import BIGINT, VOID
+from gateway.sqltypes import BIGINT
 
 #: Bytes below which a file is put together with others, and of those together: Delta's.
 FILE_BYTES = 1 << 30
@@ -171,8 +171,6 @@ def check_compactable(snapshot: Snapshot, layout: Layout | None = None) -> None:
     """Raise what keeps a table's files from being written anew, in an order if there is one."""
     check_own(snapshot.root)
     check_snapshot_writable(snapshot, kept=Kept.BY_STATEMENT)  # the rows are those that were checked before
-    if any(column.type == VOID for column in snapshot.columns):
-        raise unsupported("OPTIMIZE of a table with a VOID column")
     for path in layout.paths if layout is not None else ():
         check_ordered(snapshot.columns, path)
 

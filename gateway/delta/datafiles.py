@@ -25,10 +25,10 @@ from gateway.delta.commit import Action, now_ms
 from gateway.delta.containment import held_folder, remove_file
 from gateway.delta.durable import Syncs
 from gateway.delta.file_columns import file_field, relabelled
-from gateway.delta.file_statistics import BOUNDED, spelled, statistics_text
+from gateway.delta.file_statistics import BOUNDED, Told, spelled, statistics_text
 from gateway.delta.indexed import indexed
 from gateway.delta.schema import Column
-from gateway.errors import ServerError, UserError
+from gateway.errors import ServerError, UserError, unsupported
 
 _GROUP_BYTES, _GROUP_ROWS = (
     64 << 20,
@@ -142,14 +142,20 @@ class DataFileWriter:
         self._fields = (*columns, *hidden)
         self._partition_by = tuple(partition_by)
         self._arrow = [f.type.arrow() for f in self._fields]
-        self._stored = [i for i, f in enumerate(self._fields) if f.name not in self._partition_by]
+        # A VOID column has nothing that a file could hold; Spark leaves it out as well.
+        held = [i for i, f in enumerate(self._fields) if f.name not in self._partition_by]
+        self._stored = [i for i in held if self._fields[i].type != t.VOID]
+        if held and not self._stored:
+            raise unsupported("A data file of VOID columns alone")
         self._open: dict[tuple[str | None, ...], _Open] = {}
         self._made: list[str] = []
         self._folders: list[str] = []
         self._adds: list[Action] = []
         self._syncs = Syncs()
         self._file_schema = pa.schema([file_field(self._fields[i]) for i in self._stored])
-        self._leaves = _placed(indexed(columns, partition_by, properties), self._file_schema)
+        ways = indexed(columns, partition_by, properties)
+        self._leaves = _placed([way for way in ways if way[-1].type != t.VOID or len(way) > 1], self._file_schema)
+        self._void = [(way[0].physical,) for way in ways if way[0].type == t.VOID]
         self._tells_tight = takes_vectors(properties)
         self.rows = self.bytes = 0
 
@@ -329,7 +335,8 @@ class DataFileWriter:
 
     def _statistics(self, metadata: Any, nulls: Sequence[int]) -> str:
         """The ``stats`` text, numbers spelt out exactly (a DECIMAL does not survive a float)."""
-        told = [
+        told: list[Told] = [(names, metadata.num_rows, None) for names in self._void]
+        told += [
             (leaf.names, missing, _bounds(metadata, leaf.parquet, leaf.type))
             for leaf, missing in zip(self._leaves, nulls, strict=True)
         ]

@@ -35,8 +35,11 @@ def check_schema(schema: t.StructType, partition_by: Sequence[str], *, mapped: b
     if not schema.fields:
         raise UnsupportedError("UNSUPPORTED_FEATURE", "A Delta table without columns is not supported.")
     check_fields(schema.fields, mapped=mapped)
+    stored = [f.type for f in schema.fields if f.name not in partition_by]
+    if stored and all(of == t.VOID for of in stored):
+        raise UnsupportedError("UNSUPPORTED_DATATYPE", "A Delta table of VOID columns alone is not supported.")
     for f in schema.fields:
-        if f.name in partition_by and (t.is_nested(f.type) or f.type == t.VARIANT):
+        if f.name in partition_by and (t.is_nested(f.type) or f.type in (t.VARIANT, t.VOID)):
             raise UserError("INVALID_PARTITION_COLUMN_DATA_TYPE", f"Cannot use {f.type.sql} for partition column.")
 
 
@@ -73,7 +76,7 @@ def _unit(interval: t.IntervalType, unit: str) -> int:
     return (t.YEAR_MONTH_UNITS if interval.is_year_month else t.DAY_TIME_UNITS).index(unit)
 
 
-def _check_fields(fields: Sequence[t.StructField], mapped: bool) -> None:
+def _check_fields(fields: Sequence[t.StructField], mapped: bool, *, inside: bool = False) -> None:
     seen: set[str] = set()
     for f in fields:
         if not f.name or not (mapped or _FORBIDDEN_IN_NAMES.isdisjoint(f.name)):
@@ -88,7 +91,8 @@ def _check_fields(fields: Sequence[t.StructField], mapped: bool) -> None:
             raise UnsupportedError(
                 "UNSUPPORTED_FEATURE", f"CHAR or VARCHAR inside of column {f.name} is not supported."
             )
-        _check_type(f.name, f.type, mapped)
+        if f.type != t.VOID or inside or not f.nullable:  # a column of NULLs is in the schema, and in no file
+            _check_type(f.name, f.type, mapped)
 
 
 def _check_type(name: str, data_type: t.DataType, mapped: bool) -> None:
@@ -98,7 +102,7 @@ def _check_type(name: str, data_type: t.DataType, mapped: bool) -> None:
     if isinstance(data_type, t.StructType):
         if not data_type.fields:
             raise UnsupportedError("UNSUPPORTED_DATATYPE", f"Column {name}: a STRUCT without fields cannot be stored.")
-        _check_fields(data_type.fields, mapped)
+        _check_fields(data_type.fields, mapped, inside=True)
         return
     for child in data_type.children():
         _check_type(name, child, mapped)

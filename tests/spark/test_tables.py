@@ -61,6 +61,21 @@ CASES: dict[str, tuple[Sequence[str], Sequence[str], Rows]] = {
         (f"INSERT INTO {NAME} VALUES (2, NULL, 'y'), (3, NULL, 'z')", f"DELETE FROM {NAME} WHERE a = 3"),
         [(1, None, "x  "), (2, None, "y  ")],
     ),
+    "void": (
+        (
+            f"CREATE TABLE {NAME} AS SELECT 1 AS a, NULL AS b",
+            f"INSERT INTO {NAME} VALUES (2, NULL), (3, NULL)",
+            f"UPDATE {NAME} SET b = NULL, a = 4 WHERE a = 3",
+            f"OPTIMIZE {NAME}",
+        ),
+        (
+            f"INSERT INTO {NAME} VALUES (5, NULL)",
+            f"DELETE FROM {NAME} WHERE a = 4",
+            f"ALTER TABLE {NAME} ALTER COLUMN b TYPE INT",
+            f"INSERT INTO {NAME} VALUES (6, 7)",
+        ),
+        [(1, None), (2, None), (5, None), (6, 7)],
+    ),
     "renamed_and_dropped": (
         (
             f"CREATE TABLE {NAME} (a INT, b STRING, s STRUCT<x: INT, y: INT>, l ARRAY<STRUCT<z: INT>>, p INT) "

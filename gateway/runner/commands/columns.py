@@ -38,6 +38,7 @@ from gateway.sqltypes import (
     STRING,
     TIMESTAMP_NTZ,
     VARIANT,
+    VOID,
     ArrayType,
     CharType,
     DataType,
@@ -430,6 +431,8 @@ def _retyped(change: c.ColumnChange, found: Found, action: Schema, table: DeltaB
     old = _type_at(table.schema, found.spelt)
     if new is None or new == old:
         return
+    if old == VOID:
+        raise unsupported("another type for a column of NULLs", span)
     name, shown = _path(found.spelt), quote_if_needed(found.spelt[-1])
     kind = next(
         (k for k, t in (("ARRAY", ArrayType), ("MAP", MapType), ("STRUCT", StructType)) if isinstance(old, t)), ""

@@ -25,7 +25,7 @@ from gateway.sql.bind.resolve import Binder
 from gateway.sql.compile import binder_of
 from gateway.sql.read import command_nodes as c
 from gateway.sql.read.commands import parse_expression
-from gateway.sqltypes import VOID, StructField, StructType, struct
+from gateway.sqltypes import StructField, StructType, struct
 
 # Features that a table has for what a new one is not given.
 _NOT_LIKE = ("clustering", "domainMetadata")
@@ -48,11 +48,6 @@ def definition_of(command: c.CreateTable, env: Environment) -> Definition:
 
 def selected(command: c.CreateTable, given: StructType, env: Environment) -> Definition:
     """What CREATE TABLE … AS says of a table with the columns of its query."""
-    for f in given.fields:
-        if f.type == VOID:
-            assert command.query is not None
-            told = f"A column of type VOID ({f.name}) in a table."
-            raise UnsupportedError("UNSUPPORTED_FEATURE", told, span=command.query.span)
     return _defined(command, struct(*(StructField(f.name, f.type, True) for f in given.fields)), {}, env)
 
 
