@@ -185,17 +185,20 @@ def escapes_in_statistics(root: str, last: int) -> bool:
 
 def may_list_vectors(root: str, last: int) -> bool:
     """Whether a commit behind the checkpoint, up to `last`, may list a deletion vector."""
-    return any(_signs(commit_path(root, v)).vectors for v in _behind(_newest_checkpoint(root, last), root, last))
+    return any(_signs(path).vectors for path in _commits_behind(_newest_checkpoint(root, last)[0], root, last))
 
 
 def removed_paths(root: str, last: int) -> set[str]:
     """What commits behind the checkpoint, up to `last`, remove and spell in one of several ways."""
-    behind = _behind(_newest_checkpoint(root, last), root, last)
-    return {path for version in behind for path in _signs(commit_path(root, version)).removed}
+    commits = _commits_behind(_newest_checkpoint(root, last)[0], root, last)
+    return {path for commit in commits for path in _signs(commit).removed}
 
 
-def _newest_checkpoint(root: str, last: int) -> int:
-    return max((c for c in whole_checkpoints(os.listdir(f"{root}/{LOG}")) if c <= last), default=-1)
+def _newest_checkpoint(root: str, last: int) -> tuple[int, list[str]]:
+    """The version of the newest checkpoint up to `last`, and its files; -1 and none without one."""
+    whole = whole_checkpoints(os.listdir(f"{root}/{LOG}"))
+    newest = max((version for version in whole if version <= last), default=-1)
+    return newest, whole.get(newest, [])
 
 
 def whole_checkpoints(names: Iterable[str]) -> dict[int, list[str]]:
@@ -229,9 +232,8 @@ def lost_checkpoint(root: str) -> int | None:
 
 def _texts_of(root: str, last: int) -> list[str]:
     """The files in JSON that a version is read from."""
-    whole = {v: names for v, names in whole_checkpoints(os.listdir(f"{root}/{LOG}")).items() if v <= last}
-    newest = max(whole, default=-1)
-    checkpoint = [f"{root}/{LOG}/{name}" for name in whole.get(newest, ()) if name.endswith(".json")]
+    newest, files = _newest_checkpoint(root, last)
+    checkpoint = [f"{root}/{LOG}/{name}" for name in files if name.endswith(".json")]
     return [*checkpoint, *_commits_behind(newest, root, last)]
 
 
@@ -249,7 +251,8 @@ def _behind(checkpoint: int, root: str, last: int) -> Sequence[int]:
 # Halves of characters of every second plane from U+20000 on, with a backslash before them, or how one is spelt in a text within
 # a text: deltalake 1.6 adds 0x10000 to such a pair by `|`, and U+20BB7 becomes U+10BB7.
 _EVEN_PLANE = re.compile(rb"\\(?:u005[cC])?u[dD][89abAB][4-7c-fC-F][0-9a-fA-F]")
-_PLANE = 0x10000
+#: What deltalake takes away from characters that it misreads.
+PLANE = 0x10000
 _UNREAD = ("commitInfo", "stats", "tags")
 _ODD_KEY = re.compile(rb'"[^"]*\\u[^"]*"\s*:')
 
@@ -296,7 +299,7 @@ def _signs_of(path: str, _: tuple[int, ...]) -> _Signs:
 
 def is_misread(character: str) -> bool:
     """Whether deltalake takes a character for another one, 0x10000 before it, where a text escapes it."""
-    return bool(ord(character) >= 2 * _PLANE and not ord(character) & _PLANE)
+    return bool(ord(character) >= 2 * PLANE and not ord(character) & PLANE)
 
 
 def _misread(action: Any) -> Iterator[str]:

@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 
 from gateway import sqltypes as t
 from gateway.delta.listed import Files
+from gateway.delta.log import PLANE
 from gateway.delta.predicates import Comparison, NullTest, OneOf, Predicate, StartsWith
 from gateway.delta.schema import Column
 from gateway.delta.table import Snapshot
@@ -32,7 +33,6 @@ _MILLISECOND = 1000
 _LEAST, _GREATEST = -(2**63), 2**63 - 1
 _MAX_IN_LIST = 1000
 _OLD_END = "\ufffd"  # Delta before version 3 put it behind what it had cut off, also where what followed was greater
-_PLANE = 0x10000
 _DIGITS = 10**12  # those of a double, and some less
 
 
@@ -142,7 +142,7 @@ class _Escaped(dict[int, int]):
     """The greatest character that each may stand for."""
 
     def __missing__(self, character: int) -> int:
-        return character + _PLANE if character & _PLANE and character + _PLANE <= sys.maxunicode else character
+        return character + PLANE if character & PLANE and character + PLANE <= sys.maxunicode else character
 
 
 _ESCAPED = _Escaped()

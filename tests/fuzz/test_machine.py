@@ -234,6 +234,34 @@ def test_which_row_raises_first_is_no_difference(embedded: Embedded, tmp_path: P
     assert machine.tally.verdicts["expressions"] == {"difference" if everywhere else "excused": 1}
 
 
+@pytest.mark.parametrize(
+    ("way", "raises", "verdict"),
+    [
+        ("generated code", "Spark", "excused"),
+        ("conditions stay", "Spark", "excused"),
+        ("no optimizer", "Spark", "excused"),
+        ("conditions stay", "we", "excused"),
+        ("no optimizer", "we", "difference"),
+        ("", "Spark", "difference"),
+    ],
+)
+def test_an_oracle_that_is_at_odds_with_itself(
+    embedded: Embedded, tmp_path: Path, way: str, raises: str, verdict: str
+) -> None:
+    """Only in one way it says what we say, of a statement that one side raises for."""
+    text = "SELECT 1 / 0" if raises == "we" else "SELECT 1"
+
+    class AtOdds(_Faulty):
+        def ask(self, one: Case, *, way: str = "") -> Outcome:
+            return self.engine.ask(one) if way == told else Outcome("answer") if raises == "we" else ERROR
+
+    told = way or "none"
+    machine = _machine(embedded, "", tmp_path)
+    machine.spark = AtOdds(embedded, "")
+    machine.asked(case("queries", query(text)))()
+    assert machine.tally.verdicts["queries"] == {verdict: 1}
+
+
 def test_bisection_reaches_each_expression(embedded: Embedded, tmp_path: Path) -> None:
     """A batch of which one member raises in the oracle only."""
 
