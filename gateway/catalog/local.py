@@ -33,7 +33,7 @@ from gateway.catalog.objects import (
     StoredVolume,
 )
 from gateway.delta import table as delta_table
-from gateway.delta.containment import held_folder, is_text, is_under, not_allowed, real_path
+from gateway.delta.containment import is_text, is_under, not_allowed, real_path
 from gateway.delta.locks import ALONE, locked
 from gateway.delta.log import has_log
 from gateway.delta.outline import Outline, kept_of, outline_of
@@ -290,9 +290,9 @@ class LocalCatalog:
         kept = self.keys(schema, table), self.statistics(schema, table)
         external = self._external(schema, table) if root is None else None
         if external is not None:
-            self.put(replace(external, name=TableName(self.name, new_schema, new_table)), False)
-            self.drop(StoredLocation, schema, table)
-            self._rename_objects(kept, new_schema, new_table)
+            with self._renamed_objects(kept, new_schema, new_table):
+                self.put(replace(external, name=TableName(self.name, new_schema, new_table)), False)
+                self.drop(StoredLocation, schema, table)
             return
         if root is None:
             raise self._no_table(schema, table)
@@ -302,26 +302,26 @@ class LocalCatalog:
         os.makedirs(os.path.dirname(target), exist_ok=True)
         if os.path.lexists(target):
             raise _taken(target)
-        try:
-            with (
-                held_folder(os.path.realpath(os.path.dirname(root)), self.root) as old,
-                held_folder(os.path.dirname(target), self.root) as new,
-            ):
-                os.rename(os.path.basename(root), new_table, src_dir_fd=old, dst_dir_fd=new)
-        except OSError as error:
-            raise removal.failed("rename", root, error) from error
-        delta_table.forget(os.path.realpath(os.path.dirname(root)) + "/" + os.path.basename(root))
-        delta_table.forget(target)
-        self._rename_objects(kept, new_schema, new_table)
+        with self._renamed_objects(kept, new_schema, new_table):
+            removal.move(root, target, self.root)
+            delta_table.forget(os.path.realpath(os.path.dirname(root)) + "/" + os.path.basename(root))
+            delta_table.forget(target)
 
-    def _rename_objects(
+    @contextlib.contextmanager
+    def _renamed_objects(
         self, kept: Iterable[StoredKeys | StoredStatistics | None], new_schema: str, new_table: str
-    ) -> None:
+    ) -> Iterator[None]:
+        """Around the renaming of a table: what is kept of it has the new name before, and loses the old one behind it.
+
+        On a full disk nothing is renamed then; of a process that is killed both may be left, each with the id of its table.
+        """
+        there = [one for one in kept if one is not None]
         new = TableName(self.name, new_schema, new_table)
-        for one in kept:
-            if one is not None:
-                self.put(replace(one, name=new), True)
-                self.drop(type(one), one.name.schema, one.name.table)
+        for one in there:
+            self.put(replace(one, name=new), True)
+        yield
+        for one in there:
+            self.drop(type(one), one.name.schema, one.name.table)
 
     def _drop_objects(self, schema: str, table: str) -> None:
         for kind in objects.OF_TABLES:

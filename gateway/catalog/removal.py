@@ -83,6 +83,18 @@ def _sweep_tables(parent: str, root: str, oldest: float, until: float) -> None:
                 os.utime(name, (oldest, oldest - 1), dir_fd=held, follow_symlinks=False)
 
 
+def move(folder: str, target: str, root: str) -> None:
+    """Rename a folder below `root`, where nothing has the name of `target`. Raises ServerError WRITE_FAILED."""
+    try:
+        with (
+            held_folder(os.path.realpath(os.path.dirname(folder)), root) as old,
+            held_folder(os.path.dirname(target), root) as new,
+        ):
+            os.rename(os.path.basename(folder), os.path.basename(target), src_dir_fd=old, dst_dir_fd=new)
+    except OSError as error:
+        raise failed("rename", folder, error) from error
+
+
 def failed(verb: str, folder: str, error: OSError) -> ServerError:
     """The error of what the file system refuses to do with a folder."""
     return ServerError("WRITE_FAILED", f"Cannot {verb} {folder}: {error.strerror}.", retryable=True)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -178,6 +180,18 @@ def test_keys_follow_their_tables_under_other_names(pets: Session) -> None:
     assert _told(pets, "pets")[0][1].endswith("REFERENCES `main`.`shop`.`people` (`first`, `last`)")
     pets.run("ALTER TABLE pets RENAME TO animals")
     assert [name for name, _ in _told(pets, "animals")] == ["owner", "pets_pk"]
+
+
+def test_on_a_full_disk_a_table_keeps_its_name_and_its_keys(pets: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    assert refused(pets, "ALTER TABLE pets RENAME TO animals").sqlstate == "53100"
+    monkeypatch.undo()
+    assert _told(pets, "pets") == _TOLD
+    pets.run("ALTER TABLE pets RENAME TO animals")
+    assert _told(pets, "animals") == _TOLD
 
 
 def test_another_table_of_the_name_has_no_keys(pets: Session) -> None:
