@@ -224,13 +224,13 @@ def _is_current(path: Path, descriptor: int) -> bool:
 
 
 def sealed(path: Path, holder: Holder, key: bytes) -> bytes:
-    """What the lock at `path` says of its holder."""
+    """What the lock at `path` says of its holder; good there alone, since locks of other folders have the same names."""
     said = asdict(holder)
     return json.dumps({**said, _SEAL: _seal(path, said, key)}).encode()
 
 
 def _seal(path: Path, said: dict[str, Any], key: bytes) -> str:
-    text = json.dumps([path.name, said], sort_keys=True)
+    text = json.dumps([_place(path)[0], said], sort_keys=True)
     return hmac.new(key, text.encode(), hashlib.sha256).hexdigest()
 
 

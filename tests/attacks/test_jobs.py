@@ -107,6 +107,22 @@ def test_a_seal_is_good_for_one_lock(warehouse: Path, private: Path) -> None:
     assert held(warehouse) == (None, [])
 
 
+@pytest.mark.parametrize("name", ["shop.lock", "storage.lock"])
+def test_the_lock_of_a_run_that_goes_on_ends_nothing_as_another_folders(
+    tmp_path: Path, bystander: subprocess.Popen[bytes], name: str
+) -> None:
+    """All storages have locks of one name, and a pipeline may have one in several warehouses."""
+    here, there = tmp_path / "one" / ".pipelines" / name, tmp_path / "other" / ".pipelines" / name
+    with lock.held(here, running := lock.Holder("r", "shop", 1.0), KEY) as own:
+        running.jvm, running.jvm_start = bystander.pid, lock.process_start(bystander.pid)
+        own.write(running)
+        there.parent.mkdir(parents=True)
+        there.write_bytes(here.read_bytes())
+        with lock.held(there, lock.Holder("s", "shop", 2.0), KEY) as others:
+            assert others.left is None
+    assert bystander.poll() is None
+
+
 @pytest.mark.parametrize("kind", ["link", "dangling", "hard link", "pipe", "folder"])
 def test_a_lock_is_a_file_of_its_own(warehouse: Path, private: Path, kind: str) -> None:
     path, expected = run.lock_path(warehouse, "shop"), contents(private)
