@@ -125,16 +125,13 @@ def cannot_start(reason: str) -> ServerError:
 
 def lost(run: PoolRun, how: str) -> ServerError:
     """What a job is told whose process is gone."""
+    written = "its write may or may not have been committed: check before sending it again"
     if run.attempt > 1:
+        what = written if run.writes else "the statement itself probably ends it"
         return ServerError(
-            "WORKER_LOST",
-            f"The engine process ended ({how}) twice while running this statement; the statement itself probably ends it.",
+            "WORKER_LOST", f"The engine process ended ({how}) twice while running this statement; {what}."
         )
-    what = (
-        "its write may or may not have been committed: check before sending it again"
-        if run.writes
-        else "some rows had been delivered already: send it again"
-    )
+    what = written if run.writes else "some rows had been delivered already: send it again"
     return ServerError(
         "WORKER_LOST", f"The engine process was lost ({how}) while running this statement; {what}.", retryable=True
     )

@@ -294,6 +294,12 @@ def test_a_write_is_never_run_twice(pool: WorkerPool, tmp_path: Path) -> None:
     assert error.condition == "WORKER_LOST" and error.retryable and "committed" in error.message
 
 
+def test_a_write_that_is_lost_the_second_time_may_have_been_committed(pool: WorkerPool, tmp_path: Path) -> None:
+    error = run(pool, f"unplanned; die_once {tmp_path / 'mark'}; write; die").error()
+    assert error.condition == "WORKER_LOST" and "twice" in error.message
+    assert "may or may not have been committed" in error.message
+
+
 def test_a_statement_that_always_kills_is_told_so(pool: WorkerPool) -> None:
     error = run(pool, "die").error()
     assert error.condition == "WORKER_LOST" and not error.retryable and "itself" in error.message
