@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import dataclasses
 import resource
+import shutil
 import sys
 import threading
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 SESSION, OPERATION, COLUMN = 8 << 10, 16 << 10, 2 << 10  # bytes of one, without what it holds
@@ -43,20 +45,32 @@ class Holdings:
 
     Args:
         limit: bytes of all callers together.
+        free: how many bytes more there is room for; where that is less, the limit is nine tenths of what there can be.
     """
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, free: Callable[[], int] | None = None) -> None:
         self.limit = limit
-        self.share = limit // 2
+        self._free = free
         self._held: Counter[str] = Counter()
         self._total = 0
         self._lock = threading.Lock()
         # Results beyond a few rows take a descriptor each: of these, too, half are left for others.
         self.file = limit // max(1, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)
 
+    @property
+    def room(self) -> int:
+        """Bytes of all callers that there is room for now."""
+        return self.limit if self._free is None else min(self.limit, (self._total + self._free()) // 10 * 9)
+
+    @property
+    def share(self) -> int:
+        """Bytes that one caller may keep."""
+        return self.room // 2
+
     def fits(self, caller: str, size: int) -> bool:
         """Whether a caller may keep `size` bytes more."""
-        return self._held[caller] + size <= self.share and self._total + size <= self.limit
+        room = self.room
+        return self._held[caller] + size <= room // 2 and self._total + size <= room
 
     def add(self, caller: str, size: int) -> None:
         """A caller keeps `size` bytes more, or, below zero, less."""
@@ -65,3 +79,11 @@ class Holdings:
             self._held[caller] += size
             if not self._held[caller]:
                 del self._held[caller]
+
+
+def free_in(folder: Path) -> int:
+    """Bytes that are free on a folder's disk; as many as there can be if that is not known."""
+    try:
+        return shutil.disk_usage(folder).free
+    except OSError:
+        return sys.maxsize

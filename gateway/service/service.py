@@ -18,6 +18,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Protocol
 
 from gateway import observability
@@ -45,7 +46,7 @@ from gateway.service.api import (
     SessionInfo,
     State,
 )
-from gateway.service.holdings import OPERATION, Holdings, weight
+from gateway.service.holdings import OPERATION, Holdings, free_in, weight
 from gateway.service.housekeeping import Housekeeper
 from gateway.service.operation import Operation, Run
 from gateway.service.purposes import Purpose
@@ -102,7 +103,7 @@ class GatewayService:
         self._active: set[Operation] = set()
         self._results = ResultCache(config.results_limit)
         self._holdings = Holdings(config.kept_limit)
-        self._disk = Holdings(config.spool_limit)
+        self._disk = Holdings(config.spool_limit, partial(free_in, config.spool_directory))
         self._open: Counter[Principal] = Counter()  # sessions
         self._housekeeper = Housekeeper(self.sweep, lambda: accounting.measure(self._operations.values()), clock)
         self._draining = False
@@ -517,7 +518,8 @@ class GatewayService:
         if not self._fits(self._disk, owner, 0):
             taken = f"Results of {owner.name} take more than {self._disk.share >> 20} MiB of disk"
             text = (
-                f"{taken}, or those of all more than twice as much (--spool-limit): close some, or ask for fewer rows."
+                f"{taken}, or those of all more than twice as much (--spool-limit, or the space there is): close some, or ask "
+                "for fewer rows."
             )
             operation.stop(State.ERROR, ResourceError("RESOURCE_EXHAUSTED", text, sqlstate=DISK_FULL, retryable=True))
 

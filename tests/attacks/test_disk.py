@@ -12,6 +12,7 @@ import pytest
 from gateway.protocol.client import Client, RemoteError
 from gateway.thrift_gen.TCLIService import ttypes
 from tests.attacks.attacker import answer
+from tests.live.disk import Disk
 from tests.live.gateway import Server, start_server
 
 LIMIT = 64 << 20
@@ -65,3 +66,20 @@ def test_results_of_one_caller_take_half_of_the_disk(own: Server) -> None:
                 break
         assert len(answer(ann, LARGE.format(10_000))) == 10_000
         assert state_of(ann, kept) == "FINISHED_STATE"
+
+
+def test_results_of_one_caller_leave_half_of_a_disk_that_is_smaller_than_the_limit(
+    tmp_path: Path, small_disk: Disk
+) -> None:
+    small_disk(tmp_path / "state", 64)
+    server = start_server(tmp_path, "--slots", "2")
+    try:
+        with (
+            Client(server.thrift_url, user="mallory").open() as mallory,
+            Client(server.thrift_url, user="ann").open() as ann,
+        ):
+            for _ in range(8):
+                left_behind(mallory, 10_000)
+            assert len(answer(ann, LARGE.format(10_000))) == 10_000
+    finally:
+        assert server.stop() == 0

@@ -7,6 +7,7 @@ import pytest
 from gateway.engine.base import Parameter, Rows
 from gateway.errors import ProtocolError, ResourceError
 from gateway.service.api import ExecuteRequest, Handle, State
+from gateway.service.holdings import Holdings
 from tests.live.fakes import FakeRun
 from tests.unit.service.test_service import ME, OTHER, House, refused
 
@@ -132,3 +133,14 @@ def test_the_disk_for_results_has_an_end_for_one_caller_and_for_all(tmp_path: Pa
     house.service.close_session(ME, session.handle)
     house.service.close_session(OTHER, other.handle)
     assert not house.service._disk._held  # nothing is counted that is gone
+
+
+def test_where_there_is_less_room_than_the_limit_shares_are_of_what_there_is() -> None:
+    free = [1000]
+    holdings = Holdings(10_000, lambda: free[0])
+    assert holdings.room == 900 and holdings.fits("a", 450) and not holdings.fits("a", 460)
+    holdings.add("a", 400)
+    free[0] = 600
+    assert holdings.fits("a", 50) and not holdings.fits("a", 60) and holdings.fits("b", 450)
+    free[0] = 1_000_000
+    assert holdings.room == 10_000
