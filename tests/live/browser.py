@@ -52,12 +52,17 @@ class BrowserError(AssertionError):
 
 
 class Browser:
-    """One browser with a fresh profile. Close it."""
+    """One browser with a fresh profile, which is begun anew for the next page if it has died. Close it."""
 
     def __init__(self, path: str) -> None:
+        self._path = path
         self._folder = tempfile.mkdtemp(prefix="console-browser-")
         self.downloads = Path(self._folder) / "downloads"
         self.downloads.mkdir()
+        self._numbers = itertools.count(1)
+        self._start()
+
+    def _start(self) -> None:
         to_read, self._write = os.pipe()
         self._read, to_write = os.pipe()
 
@@ -68,7 +73,7 @@ class Browser:
             os.dup2(safe[1], 4)
 
         self._process = subprocess.Popen(
-            [path, *_FLAGS, f"--user-data-dir={self._folder}/profile", "about:blank"],
+            [self._path, *_FLAGS, f"--user-data-dir={self._folder}/profile", "about:blank"],
             preexec_fn=place_pipes,
             close_fds=False,
             stdin=subprocess.DEVNULL,
@@ -79,16 +84,18 @@ class Browser:
         os.close(to_read)
         os.close(to_write)
         self._buffer = b""
-        self._numbers = itertools.count(1)
         self.events: list[dict[str, Any]] = []
 
-    def close(self) -> None:
-        """End it with all its processes."""
+    def _end(self) -> None:
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
         os.close(self._write)
         os.close(self._read)
+
+    def close(self) -> None:
+        """End it with all its processes."""
+        self._end()
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def call(self, method: str, session: str | None = None, **parameters: Any) -> Any:
@@ -122,6 +129,9 @@ class Browser:
     @contextmanager
     def page(self, url: str, *, width: int = 1280, height: int = 800, phone: bool = False) -> Iterator[Page]:
         """A page in a context of its own (no cookies of others), closed afterwards."""
+        if self._process.poll() is not None:
+            self._end()
+            self._start()
         context = self.call("Target.createBrowserContext")["browserContextId"]
         target = self.call("Target.createTarget", url="about:blank", browserContextId=context)["targetId"]
         session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
