@@ -63,7 +63,7 @@ def test_most_queries_are_answered(embedded: Embedded) -> None:
 
 
 def test_most_expressions_are_answered(embedded: Embedded) -> None:
-    told = [embedded.ask(one).kind for n in range(6) for _, one in batches.make(5, n).cases]
+    told = [embedded.ask(one).kind for n in range(3) for _, one in batches.make(5, n).cases]
     assert told.count("answer") >= 0.7 * len(told)
 
 

@@ -23,7 +23,7 @@ def _made(sql: Sql, properties: str) -> None:
 @pytest.mark.parametrize(
     "properties",
     [
-        "'delta.enableDeletionVectors' = 'true'",
+        pytest.param("'delta.enableDeletionVectors' = 'true'", marks=pytest.mark.heavy),
         "'delta.columnMapping.mode' = 'name', 'delta.enableRowTracking' = 'true', 'delta.enableChangeDataFeed' = 'true'",
     ],
 )

@@ -44,7 +44,9 @@ def _shown(rows: list[tuple[object, ...]]) -> list[str]:
     return [repr(row).replace("-0.0", "0.0") for row in rows]
 
 
-@pytest.mark.parametrize(("vectors", "mapping"), [("true", "name"), ("false", "none")])
+@pytest.mark.parametrize(
+    ("vectors", "mapping"), [("true", "name"), pytest.param("false", "none", marks=pytest.mark.heavy)]
+)
 def test_both_engines_tell_of_the_same_changes(sql: Sql, vectors: str, mapping: str) -> None:
     for name in ("ours", "theirs", "mixed"):
         _made(sql, name, vectors, mapping)

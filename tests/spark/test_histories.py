@@ -57,7 +57,7 @@ class SharedHistory(FeaturedHistory):
         """Spark may count otherwise."""
 
 
-@pytest.mark.parametrize("seed", seeds(1000, 2))
+@pytest.mark.parametrize("seed", seeds(1000, 1))
 def test_both_engines_write_a_history(sql: Sql, spark_server: Server, seed: int) -> None:
     sql.auto("DROP TABLE IF EXISTS t")
     files = spark_server.log.parent / "files" / f"of-{seed}"

@@ -97,7 +97,7 @@ def test_spark_reads_and_clusters_on_what_was_put_in_order(sql: Sql) -> None:
         assert read("SELECT count(*), count(DISTINCT id), sum(id) FROM placed") == [(300, 300, 44850)]
 
 
-@pytest.mark.parametrize("vectors", ["true", "false"])
+@pytest.mark.parametrize("vectors", ["true", pytest.param("false", marks=pytest.mark.heavy)])
 def test_spark_numbers_on_from_a_table_that_was_restored_to_before_its_feature_was_dropped(
     sql: Sql, vectors: str
 ) -> None:

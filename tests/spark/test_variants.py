@@ -34,9 +34,17 @@ _CHANGES = (
 )
 
 
-@pytest.mark.parametrize(
-    "properties", ["", "TBLPROPERTIES ('delta.enableDeletionVectors' = 'true', 'delta.columnMapping.mode' = 'name')"]
+# Each takes a minute: plain tables, which others are, too, with the heavy tests.
+PROPERTIES = pytest.mark.parametrize(
+    "properties",
+    [
+        pytest.param("", marks=pytest.mark.heavy),
+        "TBLPROPERTIES ('delta.enableDeletionVectors' = 'true', 'delta.columnMapping.mode' = 'name')",
+    ],
 )
+
+
+@PROPERTIES
 def test_either_engine_goes_on_where_the_other_was(sql: Sql, properties: str) -> None:
     for name in ("ours", "theirs"):
         sql.auto(f"DROP TABLE IF EXISTS {name}")
@@ -86,9 +94,7 @@ _CHANGES_INSIDE = (
 )
 
 
-@pytest.mark.parametrize(
-    "properties", ["", "TBLPROPERTIES ('delta.enableDeletionVectors' = 'true', 'delta.columnMapping.mode' = 'name')"]
-)
+@PROPERTIES
 def test_either_engine_goes_on_with_values_inside_of_others(sql: Sql, properties: str) -> None:
     columns = "id INT, a ARRAY<VARIANT>, s STRUCT<v: VARIANT, n: INT>, m MAP<STRING, VARIANT>"
     for name in ("ours", "theirs"):
