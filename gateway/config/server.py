@@ -235,7 +235,7 @@ SETTINGS: tuple[Setting, ...] = (
         "spool-limit",
         _bytes(1024**2),
         "40GiB",
-        "disk for results that wait to be fetched; one caller has half of it",
+        "disk for results that wait to be fetched, or what there is of it; one caller has half",
         "SIZE",
     ),
     Setting("public-url", _origin, None, "scheme and name in links to results, where a proxy stands before it", "URL"),

@@ -154,7 +154,7 @@ class DataFileWriter:
         self._syncs = Syncs()
         self._file_schema = pa.schema([file_field(self._fields[i]) for i in self._stored])
         ways = indexed(columns, partition_by, properties)
-        self._leaves = _placed([way for way in ways if way[-1].type != t.VOID or len(way) > 1], self._file_schema)
+        self._leaves = _placed([way for way in ways if way[0].type != t.VOID], self._file_schema)
         self._void = [(way[0].physical,) for way in ways if way[0].type == t.VOID]
         self._tells_tight = takes_vectors(properties)
         self.rows = self.bytes = 0
