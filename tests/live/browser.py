@@ -56,7 +56,9 @@ class Browser:
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._folder = tempfile.mkdtemp(prefix="console-browser-")
+        # Not where TMPDIR leads, as engines in this process set it: the path of the socket that Chromium makes must be short.
+        self._folder = tempfile.mkdtemp(prefix="console-browser-", dir="/tmp")
+        self._log = Path(self._folder) / "log"
         self.downloads = Path(self._folder) / "downloads"
         self.downloads.mkdir()
         self._numbers = itertools.count(1)
@@ -72,15 +74,17 @@ class Browser:
             os.dup2(safe[0], 3)
             os.dup2(safe[1], 4)
 
-        self._process = subprocess.Popen(
-            [self._path, *_FLAGS, f"--user-data-dir={self._folder}/profile", "about:blank"],
-            preexec_fn=place_pipes,
-            close_fds=False,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [self._path, *_FLAGS, f"--user-data-dir={self._folder}/profile", "about:blank"],
+                preexec_fn=place_pipes,
+                close_fds=False,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=log,
+                env={**os.environ, "TMPDIR": self._folder},
+                start_new_session=True,
+            )
         os.close(to_read)
         os.close(to_write)
         self._buffer = b""
@@ -120,7 +124,8 @@ class Browser:
             ready, _, _ = select.select([self._read], [], [], max(0.0, end - time.monotonic()))
             data = os.read(self._read, 1 << 20) if ready else b""
             if not data:
-                raise BrowserError("The browser does not answer.")
+                told = self._log.read_text(errors="replace")[-2000:]
+                raise BrowserError(f"The browser does not answer (exit code {self._process.poll()}).\n{told}")
             self._buffer += data
         text, _, self._buffer = self._buffer.partition(b"\0")
         found: dict[str, Any] = json.loads(text)
