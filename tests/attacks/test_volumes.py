@@ -17,6 +17,7 @@ from gateway.protocol.client import Client, RemoteError
 from tests.attacks.attacker import answer, resident_mib
 from tests.clients.test_volumes import asked, link
 from tests.live.gateway import Server
+from tests.live.processes import eventually
 
 
 @pytest.fixture
@@ -147,14 +148,12 @@ def test_who_vanishes_while_a_file_is_put_leaves_nothing(server: Server, name: s
     with Client(server.thrift_url).open() as client:
         place = urlsplit(link(client, f"PUT 'x' INTO '{path}' OVERWRITE"))
         assert place.hostname is not None
+        drafts = server.warehouse / "default" / "_volumes" / ".drafts"
         for sent in (b"", b"half", b"x" * 3_000_000):
             with socket.create_connection((place.hostname, place.port or 80)) as peer:
                 peer.sendall(f"PUT {place.path} HTTP/1.1\r\nHost: x\r\nContent-Length: 4000000\r\n\r\n".encode() + sent)
-        drafts = server.warehouse / "default" / "_volumes" / ".drafts"
-        end = time.monotonic() + 20
-        while list(drafts.iterdir()) and time.monotonic() < end:
-            time.sleep(0.05)
-        assert list(drafts.iterdir()) == []
+                eventually(lambda: drafts.is_dir() and list(drafts.iterdir()), 20)
+            eventually(lambda: not list(drafts.iterdir()), 20)
         assert asked(server, "GET", link(client, f"GET '{path}' TO 'x'")) == (200, b"mine")
 
 
