@@ -181,6 +181,9 @@ def _read_file(
                 array = pa.nulls(rows, field.type)
             else:
                 values = batch.column(order[at])
+                plain = _plain(values.type)
+                if plain != values.type:
+                    values = values.cast(plain)
                 if _holds_text(values.type):
                     values.validate(full=True)  # the engine trusts texts to be UTF-8, pyarrow's reader does not look
                 if live is not None:
@@ -207,6 +210,23 @@ def _holds_text(arrow: pa.DataType) -> bool:
         return _holds_text(arrow.value_type)
     inner = [arrow.field(i).type for i in range(arrow.num_fields)]
     return pa.types.is_string(arrow) or pa.types.is_large_string(arrow) or any(map(_holds_text, inner))
+
+
+def _plain(arrow: pa.DataType) -> pa.DataType:
+    """The same type without views, which Arrow takes no rows out of, and whose texts it does not look at."""
+    types = pa.types
+    if types.is_string_view(arrow) or types.is_binary_view(arrow):
+        return pa.string() if types.is_string_view(arrow) else pa.binary()
+    if types.is_struct(arrow):
+        return pa.struct([field.with_type(_plain(field.type)) for field in arrow])
+    if types.is_map(arrow):
+        parts = (arrow.key_field, arrow.item_field)
+        return pa.map_(*(field.with_type(_plain(field.type)) for field in parts))
+    if types.is_large_list(arrow):
+        return pa.large_list(arrow.value_field.with_type(_plain(arrow.value_type)))
+    if types.is_list(arrow) or types.is_fixed_size_list(arrow):
+        return pa.list_(arrow.value_field.with_type(_plain(arrow.value_type)))
+    return arrow
 
 
 def _batch(arrays: list[pa.Array], schema: pa.Schema, rows: int) -> pa.RecordBatch:
@@ -277,7 +297,7 @@ def _leaves(arrow: pa.DataType) -> int:
         return sum(_leaves(f.type) for f in arrow)
     if pa.types.is_map(arrow):
         return _leaves(arrow.key_type) + _leaves(arrow.item_type)
-    if pa.types.is_list(arrow) or pa.types.is_large_list(arrow) or pa.types.is_fixed_size_list(arrow):
+    if any(f(arrow) for f in (*_LISTS, pa.types.is_list_view, pa.types.is_large_list_view)):
         return _leaves(arrow.value_type)
     return 1
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +12,8 @@ import pytest
 
 from gateway.delta import dataset
 from gateway.delta.dataset import POSITION, DataFile, Places, read_file
-from gateway.delta.schema import Column
+from gateway.delta.schema import Column, parse_schema
+from gateway.errors import ServerError, UnsupportedError
 from gateway.sqltypes import BIGINT
 
 ROWS, GROUP = 1050, 100
@@ -68,6 +70,61 @@ def test_files_in_a_row_are_looked_at_each_where_they_differ(tmp_path: Path) -> 
         for batch in read_file(file, (ID, more), schema, (str(tmp_path),), places):
             found += batch.to_pylist()
     assert [(row["id"], row["m"]) for row in found] == [(1, 2), (3, 4), (5, 6), (7, None), (9, 10), (11, 12)]
+
+
+def _struct(**fields: Any) -> dict[str, Any]:
+    return {
+        "type": "struct",
+        "fields": [{"name": n, "type": f, "nullable": True, "metadata": {}} for n, f in fields.items()],
+    }
+
+
+def test_files_may_hold_views(tmp_path: Path) -> None:
+    """As the metadata of some writers says: in lists and maps too, before other columns, beside dead rows."""
+    spec = {
+        "texts": (pa.list_(pa.string_view()), pa.list_(pa.string()), [["a", None], [], None]),
+        "two": (pa.list_(pa.string_view(), 2), pa.list_(pa.string()), [["a", None], ["b", "c"], ["d", "e"]]),
+        "map": (
+            pa.map_(pa.string_view(), pa.binary_view()),
+            pa.map_(pa.string(), pa.binary()),
+            [[("k", b"v")], [], []],
+        ),
+        "text": (pa.string_view(), pa.string(), ["a", "longer than views hold", None]),
+        "bytes": (pa.binary_view(), pa.binary(), [b"a", b"\xff", None]),
+        "id": (pa.int64(), pa.int64(), [1, 2, 3]),
+    }
+    path, schema = tmp_path / "a.parquet", pa.schema([(name, plain) for name, (_, plain, _) in spec.items()])
+    pq.write_table(pa.table({name: pa.array(values, held) for name, (held, _, values) in spec.items()}), path)
+    texts = {"type": "array", "elementType": "string", "containsNull": True}
+    pieces = {"type": "map", "keyType": "string", "valueType": "binary", "valueContainsNull": True}
+    columns = parse_schema(_struct(texts=texts, two=texts, map=pieces, text="string", bytes="binary", id="long"))
+    for live in (None, np.array([True, False, True]), np.array([False, True, False])):
+        file = DataFile(str(path), path.stat().st_size, {}, live)
+        found = pa.Table.from_batches(read_file(file, columns, schema, (str(tmp_path),)), schema)
+        kept = range(3) if live is None else np.flatnonzero(live)
+        assert found.to_pydict() == {name: [values[i] for i in kept] for name, (_, _, values) in spec.items()}
+
+
+def test_what_lies_behind_lists_that_are_views_is_found(tmp_path: Path) -> None:
+    """These are refused by name."""
+    pairs = pa.array([[{"x": 1, "y": 2}], None], pa.list_view(pa.struct([("x", pa.int64()), ("y", pa.int64())])))
+    path, schema = tmp_path / "a.parquet", pa.schema([("id", pa.int64())])
+    pq.write_table(pa.table({"pairs": pairs, "id": [3, 4]}), path)
+    file = DataFile(str(path), path.stat().st_size, {}, None)
+    assert [b.to_pylist() for b in read_file(file, (ID,), schema, (str(tmp_path),))] == [[{"id": 3}, {"id": 4}]]
+    lists = {"type": "array", "elementType": _struct(x="long", y="long"), "containsNull": True}
+    columns = parse_schema(_struct(pairs=lists))
+    with pytest.raises(UnsupportedError, match=r"UNSUPPORTED_DATATYPE.*pairs"):
+        list(read_file(file, columns, pa.schema([("pairs", columns[0].type.arrow())]), (str(tmp_path),)))
+
+
+def test_views_that_are_no_text_are_not_handed_on(tmp_path: Path) -> None:
+    path, schema = tmp_path / "a.parquet", pa.schema([("s", pa.string())])
+    wrong = pa.array([b"a", b"\xff\xfe and more than a view holds"], pa.binary()).view(pa.string())
+    pq.write_table(pa.table({"s": wrong.cast(pa.string_view())}), path)
+    file = DataFile(str(path), path.stat().st_size, {}, None)
+    with pytest.raises(ServerError, match=r"FAILED_READ_FILE.*UTF8"):
+        list(read_file(file, parse_schema(_struct(s="string")), schema, (str(tmp_path),)))
 
 
 def test_only_groups_with_live_rows_are_read(path: str) -> None:
