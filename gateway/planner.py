@@ -136,6 +136,7 @@ class ScanFacts:
     bytes: int
     columns: tuple[str, ...]
     location: str = ""
+    lasting: bool = True  # what is kept of its files by their names is theirs
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +198,7 @@ def plan(compiled: Compiled) -> Plan:
                 scan.bytes,
                 use.sources,
                 table.location,
+                scan.lasting,
             )
         )
     query = Query(
@@ -209,7 +211,7 @@ def plan(compiled: Compiled) -> Plan:
         small=len(sources) == 1 and len(facts) == 1 and facts[0].files_kept <= 1 and facts[0].bytes <= _SMALL_BYTES,
         first=compiled.generated.first,
         filters_ahead=compiled.tells_ahead,
-        lasting=all(fact.version is not None for fact in facts),
+        lasting=all(fact.lasting for fact in facts),
         rows=compiled.generated.rows,
     )
     return Plan(

@@ -79,7 +79,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Witness:
-    """A file that shows whether what was read still is what would be read: `marker` is its inode, time and size.
+    """A file that shows whether what was read still is what would be read: `marker` is its mark (`mark_of`).
 
     A Delta table's is its newest commit; `next` is the one that must not be there yet.
     """
@@ -94,12 +94,16 @@ class Witness:
 
 
 def marker_of(path: str, folder: int | None = None) -> tuple[int, ...]:
-    """Inode, time and size of a file (in an open folder, if one is given); empty without it."""
+    """The mark of a file (in an open folder, if one is given); empty without it."""
     try:
-        found = os.stat(path, dir_fd=folder)
+        return mark_of(os.stat(path, dir_fd=folder))
     except OSError:
         return ()
-    return (found.st_ino, found.st_mtime_ns, found.st_size)
+
+
+def mark_of(found: os.stat_result) -> tuple[int, ...]:
+    """Inode, time of change and size of a file. Who copies a file over another may keep the time that it was written at."""
+    return (found.st_ino, found.st_ctime_ns, found.st_size)
 
 
 RUNTIME = "runtime"  # the schema of `system` that tells a `Runtime`

@@ -31,7 +31,7 @@ from gateway.sqltypes import (
     map_of,
     struct,
 )
-from gateway.worker_jobs import Witness
+from gateway.worker_jobs import Witness, mark_of
 
 FOLDER = "_objects"
 DRAFT = ".draft-"
@@ -458,10 +458,9 @@ def identity(folder: str, kind: type, name: str) -> Witness | None:
     """Changes with the object; None if there is none."""
     path = _path(folder, kind, name)
     try:
-        found = os.lstat(path)
+        return Witness(path, mark_of(os.lstat(path)))
     except OSError:
         return None
-    return Witness(path, (found.st_ino, found.st_mtime_ns, found.st_size))
 
 
 def _path(folder: str, kind: type, name: str) -> str:

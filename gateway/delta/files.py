@@ -28,10 +28,9 @@ from gateway.delta.misread import MISREAD, MOMENTS, ONE_VALUE, unreadable_file
 from gateway.delta.moments import leaf_count, suspects
 from gateway.delta.scan import missing_file
 from gateway.delta.schema import Column, UnreadableType
-from gateway.delta.table import Contents, Snapshot
+from gateway.delta.table import NO_VERSION, Contents, Snapshot
 from gateway.errors import UnsupportedError, UserError
 
-NO_VERSION = -1
 _MOST_FILES = 10_000
 _ENUM = "ENUM"  # of Parquet's types
 

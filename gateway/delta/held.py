@@ -54,6 +54,7 @@ class HeldScan:
     files_kept: int = 0
     files_total: int = 0
     reads_floats: bool = False
+    lasting: bool = True
 
     @property
     def bytes(self) -> int:

@@ -31,8 +31,9 @@ from gateway.delta.footers import opened_parquet
 from gateway.delta.listed import Files
 from gateway.delta.misread import Seen, column_problem, file_problem, unreadable_file
 from gateway.delta.predicates import Predicate
+from gateway.delta.replaced import STANDING
 from gateway.delta.schema import Column
-from gateway.delta.table import Snapshot
+from gateway.delta.table import NO_VERSION, Snapshot
 from gateway.delta.watch import Watch
 from gateway.errors import GatewayError, ServerError
 from gateway.worker_jobs import Witness, marker_of
@@ -66,6 +67,7 @@ class ScanPlan:
     reads_floats: bool
     _columns: tuple[Column, ...] = field(repr=False)
     _groups: tuple[_Group, ...] = field(repr=False)
+    lasting: bool = True  # what is kept of its files by their names is theirs
     _root: str = ""
     _within: Within = ()
     _pruning: bool = True
@@ -329,6 +331,7 @@ def plan_scan(
         _root=snapshot.root,
         _within=snapshot.within,
         _pruning=not (floats_compared and floats),
+        lasting=snapshot.version != NO_VERSION and STANDING.lasts(seen),
     )
 
 
@@ -369,7 +372,7 @@ def verify_files(root: str, files: Sequence[DataFile], within: Within, seen: See
         if not found.st_size:  # the engine would take it for no rows
             raise unreadable_file(file.path, pa.ArrowInvalid("it is empty"))
         if seen is not None:
-            seen[file.path] = found.st_ino, found.st_mtime_ns
+            seen[file.path] = found.st_ino, found.st_ctime_ns
     return plain
 
 

@@ -47,6 +47,7 @@ from gateway.worker_jobs import Witness, marker_of
 MAPPING = "delta.columnMapping.mode"
 _MOST_ROWS = 1 << 48  # of a file: sums of them stay whole numbers of 64 bits
 _ATTEMPTS = 5  # to open a table beside which others come and go
+NO_VERSION = -1  # of files without a log
 _CACHED_TABLES, _CACHED_VERSIONS = 512, 64
 
 

@@ -264,7 +264,7 @@ class Query:
     small: bool = False  # too little to read for more than one core to be worth its while
     first: str = ""  # text that is run before, for its errors alone
     filters_ahead: bool = True  # joins tell the scans of one side what the other has
-    lasting: bool = True  # a file that is read is never replaced by another of its name
+    lasting: bool = True  # what is kept of files by their names is that of those that are read
     rows: pa.RecordBatch | None = None  # the answer, where it was known before there was a text
 
 

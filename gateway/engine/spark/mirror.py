@@ -14,6 +14,7 @@ from gateway.engine.spark.java import java_class
 from gateway.engine.spark.session import configure
 from gateway.errors import CanceledError, unsupported
 from gateway.sqltypes import quoted_text
+from gateway.worker_jobs import marker_of
 
 _TURN_SECONDS = 0.2
 
@@ -196,8 +197,4 @@ def _identity(folder: str) -> object:
         made = os.stat(log)
     except OSError:
         return None
-    try:
-        first = os.stat(os.path.join(log, f"{0:020}.json"))
-    except OSError:
-        first = None  # cleaned up
-    return made.st_dev, made.st_ino, first and (first.st_ino, first.st_mtime_ns, first.st_size)
+    return made.st_dev, made.st_ino, marker_of(os.path.join(log, f"{0:020}.json"))  # may have been cleaned up

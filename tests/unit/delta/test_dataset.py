@@ -81,7 +81,7 @@ def _struct(**fields: Any) -> dict[str, Any]:
 
 def test_files_may_hold_views(tmp_path: Path) -> None:
     """As the metadata of some writers says: in lists and maps too, before other columns, beside dead rows."""
-    spec = {
+    spec: dict[str, tuple[pa.DataType, pa.DataType, list[Any]]] = {
         "texts": (pa.list_(pa.string_view()), pa.list_(pa.string()), [["a", None], [], None]),
         "two": (pa.list_(pa.string_view(), 2), pa.list_(pa.string()), [["a", None], ["b", "c"], ["d", "e"]]),
         "map": (
