@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 
 from gateway.delta.expressions import DEFAULT, GENERATED
 from gateway.delta.identity import is_identity
@@ -12,31 +12,9 @@ from gateway.sql.bind.defaults import Default
 from gateway.sql.bind.logged import kept_expression
 from gateway.sql.bind.resolve import Binder
 from gateway.sql.bind.scope import Scope, Source
-from gateway.sql.read.commands import parse_expression, references
 from gateway.sql.typed import nodes as b
 from gateway.sql.typed.coerce import coerced
 from gateway.sqltypes import VOID, StructField
-
-
-def left_out(
-    column: StructField, snapshot: Snapshot, given: Mapping[str, b.Col], binder: Binder, span: Span
-) -> b.Expr | None:
-    """The value of a column that an INSERT leaves out, over those that it gives by lower-cased name; None for NULL.
-
-    Raises UserError UNRESOLVED_COLUMN for one that is computed from another that is left out, as Spark does.
-    """
-    metadata = snapshot.by_name[column.name].metadata
-    text = metadata.get(GENERATED)
-    if text is None:
-        return default_of(column, snapshot, binder)
-    for path in references(parse_expression(text)):
-        found = given.get(path[0].lower())
-        if found is not None and found.type != VOID and found.type != snapshot.by_name[_spelt(snapshot, path[0])].type:
-            raise unsupported(
-                f"an INSERT of another type than that of {path[0]}, which {column.name} is made of,", span
-            )
-    named = tuple(b.Col(x.type, x.nullable, x.id, name) for name, x in given.items())
-    return coerced(kept_expression(text, Scope([Source((), named)]), binder.expressions), column.type)
 
 
 def default_of(column: StructField, snapshot: Snapshot, binder: Binder) -> b.Expr | None:
@@ -61,16 +39,18 @@ def stands_for(columns: Sequence[StructField], snapshot: Snapshot) -> list[Defau
     return found
 
 
-def _spelt(snapshot: Snapshot, name: str) -> str:
-    return next((c.name for c in snapshot.columns if c.name.lower() == name.lower()), snapshot.columns[0].name)
+def recomputed(
+    rel: b.Rel, snapshot: Snapshot, given: Collection[str], binder: Binder, only: Collection[str] | None = None
+) -> b.Rel:
+    """Rows of a table whose generated columns are computed anew, but for those that are given.
 
-
-def recomputed(rel: b.Rel, snapshot: Snapshot, given: Collection[str], binder: Binder) -> b.Rel:
-    """Rows of a table whose generated columns are computed anew, but for those that are given."""
+    Raises UserError UNRESOLVED_COLUMN for one that is computed from another column than `only` some, where these are named.
+    """
     texts = {c.name: c.metadata[GENERATED] for c in snapshot.columns if GENERATED in c.metadata and c.name not in given}
     if not texts:
         return rel
-    scope = Scope([Source((), rel.columns)])
+    seen = tuple(column for column in rel.columns if only is None or column.name in only)
+    scope = Scope([Source((), seen)])
     exprs: list[b.Expr] = []
     for column in rel.columns:
         text = texts.get(column.name)

@@ -10,6 +10,7 @@ from typing import Any
 from gateway.catalog.bound import DeltaBoundTable
 from gateway.catalog.objects import StoredLocation, StoredTable
 from gateway.delta import write
+from gateway.delta.expressions import GENERATED
 from gateway.delta.features import Kept
 from gateway.delta.identity import is_identity
 from gateway.delta.rewrite import check_read
@@ -22,7 +23,7 @@ from gateway.runner.commands import keys, locations
 from gateway.runner.commands.constraints import checked, guarded_query
 from gateway.runner.commands.definitions import definition_of, like, selected, unreserved
 from gateway.runner.commands.evolution import inserted, told
-from gateway.runner.commands.generated import left_out, stands_for
+from gateway.runner.commands.generated import default_of, recomputed, stands_for
 from gateway.runner.commands.identities import numbering
 from gateway.runner.commands.overwrites import Overwrite, Static, overwrite, static_partition
 from gateway.runner.commands.targets import announced_rows, new_table, quoted, written_rows, written_table
@@ -258,8 +259,10 @@ def aligned(
         elif found is not None:
             casts += assigned(found.type, f, table, in_order, command.query.span)
             exprs.append(coerced(found, f.type))
-        elif (computed := left_out(f, target.snapshot, given, binder, span)) is not None:
-            exprs.append(computed)
+        elif GENERATED in target.snapshot.by_name[f.name].metadata:
+            exprs.append(b.null(f.type))  # until what it is computed from is of the table's types
+        elif (default := default_of(f, target.snapshot, binder)) is not None:
+            exprs.append(default)
         elif f.nullable or is_identity(target.snapshot.by_name[f.name]):
             exprs.append(b.null(f.type))
         else:
@@ -268,7 +271,8 @@ def aligned(
     if extra:
         raise too_many(table, extra, span)
     names = {f.name for f in schema.fields if f.name.lower() in given or f.name in partition}
-    return projected(query, binder, exprs, schema), casts, names
+    rows = projected(query, binder, exprs, schema)
+    return dataclasses.replace(rows, rel=recomputed(rows.rel, target.snapshot, names, binder, names)), casts, names
 
 
 def _sources(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -81,7 +82,8 @@ def test_they_are_computed(generated: Session, statement: str, rows: list[tuple[
         ("UPDATE t SET s = DEFAULT || 'a'", "UNRESOLVED_COLUMN.WITH_SUGGESTION"),
         ("INSERT INTO t (id, s, t) VALUES (9, DEFAULT || 'a', NULL)", "UNSUPPORTED_FEATURE"),
         ("INSERT INTO t (id, g, t) VALUES (9, DEFAULT, NULL)", "UNSUPPORTED_FEATURE"),
-        ("INSERT INTO t (id, t) VALUES (1.5, NULL)", "UNSUPPORTED_FEATURE"),
+        ("INSERT INTO t (id, t) VALUES (99999999999, NULL)", "CAST_OVERFLOW_IN_TABLE_INSERT"),
+        ("INSERT INTO t (id, t) VALUES ('x', NULL)", "CAST_INVALID_INPUT"),
         ("INSERT INTO t SELECT DISTINCT id, DEFAULT, g, d, t FROM t", "UNSUPPORTED_FEATURE"),
         ("INSERT INTO t (id, s) SELECT max(id), DEFAULT FROM t", "UNSUPPORTED_FEATURE"),
         ("INSERT INTO t (id, s) SELECT id, DEFAULT AS s FROM t", "UNSUPPORTED_FEATURE"),
@@ -102,6 +104,32 @@ def test_what_is_wrong_or_not_proved(generated: Session, statement: str, conditi
     assert error.condition == condition
     assert isinstance(error, UnsupportedError) == (condition == "UNSUPPORTED_FEATURE")
     assert _rows(generated) == [_FIRST, _SECOND]
+
+
+def test_they_are_computed_of_what_the_table_holds(session: Session) -> None:
+    """Not of what was given: of 3.7 in an INT column, of 3. As Delta with Spark answers each of these."""
+    session.run(
+        "CREATE TABLE k (id INT, h DOUBLE GENERATED ALWAYS AS (id / 2), s STRING GENERATED ALWAYS AS (CAST(id AS STRING)))"
+    )
+    for given in ("(id) VALUES (3.7)", "(id) VALUES (3L)", "(id) VALUES ('5')", "BY NAME SELECT 6.9D AS id"):
+        session.run(f"INSERT INTO k {given}")
+    rows = [(3, 1.5, "3"), (3, 1.5, "3"), (5, 2.5, "5"), (6, 3.0, "6")]
+    assert session.rows("SELECT * FROM k ORDER BY id") == rows
+    session.run(
+        "CREATE TABLE x (a DECIMAL(10,2), n STRING GENERATED ALWAYS AS (CAST(a AS STRING)), s STRUCT<b: BIGINT>, "
+        "m BIGINT NOT NULL GENERATED ALWAYS AS (s.b + 1))"
+    )
+    session.run("INSERT INTO x (s, a) VALUES (named_struct('b', 1), 1.555), (named_struct('b', 2), 1)")
+    assert session.rows("SELECT a, n, m FROM x ORDER BY m") == [
+        (Decimal("1.56"), "1.56", 2),
+        (Decimal("1.00"), "1.00", 3),
+    ]
+    assert refused(session, "INSERT INTO x (s, a) VALUES (NULL, 1)").condition == "DELTA_NOT_NULL_CONSTRAINT_VIOLATED"
+    session.run("CREATE TABLE e (ts TIMESTAMP, d DATE GENERATED ALWAYS AS (CAST(ts AS DATE))) PARTITIONED BY (d)")
+    for given in ("'2020-01-05 23:00:00'", "DATE'2021-01-05'"):
+        session.run(f"INSERT INTO e (ts) VALUES ({given})")
+    session.run("INSERT OVERWRITE e (ts) SELECT string(ts + INTERVAL '2' HOUR) FROM e")
+    assert session.rows("SELECT d FROM e ORDER BY d") == [(dt.date(2020, 1, 6),), (dt.date(2021, 1, 5),)]
 
 
 def test_default_stands_for_what_the_column_has(session: Session) -> None:
