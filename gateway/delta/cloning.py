@@ -114,7 +114,7 @@ def uri_path(path: str) -> str:
 
 
 def _uri(root: str, logged: str) -> str:
-    if ":" in logged.split("/", 1)[0] or logged.startswith("/"):
+    if logged.startswith("/") or logged[:5].lower() == "file:":
         return logged  # of a clone itself
     path = local_path(root, logged)
     assert path is not None

@@ -82,6 +82,19 @@ def test_a_clone_of_a_computed_time(session: Session, moment: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["SHALLOW", "DEEP"])
+def test_a_colon_in_the_path_of_a_file_begins_no_address(session: Session, kind: str) -> None:
+    """Other writers than Spark leave it as it is in the names of folders."""
+    session.run("CREATE TABLE t (id INT, p STRING) PARTITIONED BY (p)")
+    session.run("INSERT INTO t VALUES (1, '10:20')")
+    folder = folder_of(session)
+    (folder / "p=10%3A20").rename(folder / "p=10:20")
+    commit = Path(log.commit_path(str(folder), 1))
+    commit.write_text(commit.read_text().replace("p=10%253A20", "p=10:20"))
+    session.run(f"CREATE TABLE c {kind} CLONE t")
+    assert session.rows("SELECT * FROM c") == session.rows("SELECT * FROM t") == [(1, "10:20")]
+
+
+@pytest.mark.parametrize("kind", ["SHALLOW", "DEEP"])
 def test_a_clone_of_a_clone_of_a_version(source: Session, kind: str) -> None:
     source.run("CREATE TABLE c SHALLOW CLONE t VERSION AS OF 1")
     source.run("INSERT INTO c VALUES (9, 'x')")
