@@ -40,22 +40,24 @@ def stands_for(columns: Sequence[StructField], snapshot: Snapshot) -> list[Defau
 
 
 def recomputed(
-    rel: b.Rel, snapshot: Snapshot, given: Collection[str], binder: Binder, only: Collection[str] | None = None
+    rel: b.Rel, snapshot: Snapshot, given: Collection[str], binder: Binder, *, in_order: bool = False
 ) -> b.Rel:
     """Rows of a table whose generated columns are computed anew, but for those that are given.
 
-    Raises UserError UNRESOLVED_COLUMN for one that is computed from another column than `only` some, where these are named.
+    With `in_order`, columns that are not given are seen by those behind them alone, as Delta with Spark fills them in one after
+    the other: raises UserError UNRESOLVED_COLUMN for a column that is computed of one that comes later.
     """
     texts = {c.name: c.metadata[GENERATED] for c in snapshot.columns if GENERATED in c.metadata and c.name not in given}
     if not texts:
         return rel
-    seen = tuple(column for column in rel.columns if only is None or column.name in only)
-    scope = Scope([Source((), seen)])
     exprs: list[b.Expr] = []
-    for column in rel.columns:
+    for at, column in enumerate(rel.columns):
         text = texts.get(column.name)
-        bound = column if text is None else kept_expression(text, scope, binder.expressions)
-        exprs.append(coerced(bound, column.type))
+        if text is None:
+            exprs.append(column)
+            continue
+        seen = tuple(c for i, c in enumerate(rel.columns) if not in_order or i < at or c.name in given)
+        exprs.append(coerced(kept_expression(text, Scope([Source((), seen)]), binder.expressions), column.type))
     columns = tuple(
         b.Col(x.type, e.nullable, binder.ids.take(), x.name) for x, e in zip(rel.columns, exprs, strict=True)
     )

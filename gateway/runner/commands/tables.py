@@ -272,7 +272,11 @@ def aligned(
         raise too_many(table, extra, span)
     names = {f.name for f in schema.fields if f.name.lower() in given or f.name in partition}
     rows = projected(query, binder, exprs, schema)
-    return dataclasses.replace(rows, rel=recomputed(rows.rel, target.snapshot, names, binder, names)), casts, names
+    return (
+        dataclasses.replace(rows, rel=recomputed(rows.rel, target.snapshot, names, binder, in_order=True)),
+        casts,
+        names,
+    )
 
 
 def _sources(

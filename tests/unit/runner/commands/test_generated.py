@@ -132,6 +132,18 @@ def test_they_are_computed_of_what_the_table_holds(session: Session) -> None:
     assert session.rows("SELECT d FROM e ORDER BY d") == [(dt.date(2020, 1, 6),), (dt.date(2021, 1, 5),)]
 
 
+def test_they_are_computed_of_columns_that_are_left_out_before_them(session: Session) -> None:
+    """Of those behind them, which Delta with Spark fills in later, it is an error there, too."""
+    session.run(
+        "CREATE TABLE k (a INT DEFAULT 5, n INT, g INT GENERATED ALWAYS AS (a + 1), h INT GENERATED ALWAYS AS (n + 1), "
+        "l INT GENERATED ALWAYS AS (z + 1), z INT) TBLPROPERTIES ('delta.feature.allowColumnDefaults' = 'supported')"
+    )
+    session.run("INSERT INTO k (z) VALUES (1)")
+    session.run("INSERT INTO k BY NAME SELECT 2L AS z, 7S AS n")
+    assert session.rows("SELECT * FROM k ORDER BY z") == [(5, None, 6, None, 2, 1), (5, 7, 6, 8, 3, 2)]
+    assert refused(session, "INSERT INTO k (a) VALUES (1)").condition == "UNRESOLVED_COLUMN.WITH_SUGGESTION"
+
+
 def test_default_stands_for_what_the_column_has(session: Session) -> None:
     session.run(
         "CREATE TABLE k (id INT, s STRING DEFAULT concat('x', 'y'), n BIGINT DEFAULT 1 + 1, p DATE, v VARCHAR(3) DEFAULT 'v') "
