@@ -152,14 +152,10 @@ def _from_log(snapshot: Snapshot) -> Any:
 
 
 def _checkpoints(snapshot: Snapshot) -> dict[int, list[str]]:
-    """The Parquet files of checkpoints, by version."""
-    found: dict[int, list[str]] = {}
-    for name in sorted(os.listdir(f"{snapshot.root}/{log.LOG}")):
-        version, _, rest = name.partition(".")
-        is_checkpoint = rest.startswith("checkpoint.") and rest.endswith("parquet") and version.isdecimal()
-        if is_checkpoint and int(version) <= snapshot.version:
-            found.setdefault(int(version), []).append(name)
-    return found
+    """The Parquet files of whole checkpoints, by version."""
+    whole = log.whole_checkpoints(os.listdir(f"{snapshot.root}/{log.LOG}"))
+    in_parquet = (item for item in whole.items() if all(name.endswith(".parquet") for name in item[1]))
+    return {version: names for version, names in in_parquet if version <= snapshot.version}
 
 
 def _from_checkpoint(snapshot: Snapshot, names: list[str]) -> Any:

@@ -65,3 +65,19 @@ def test_a_checkpoint_of_parts_that_hold_different_actions(root: str) -> None:
         gone.unlink(missing_ok=True)
     assert alter(open_snapshot(root), _comment("one")) == 2
     assert open_snapshot(root).comment == "one"
+
+
+@pytest.mark.parametrize("left", [1, 2])
+def test_a_checkpoint_that_lacks_a_part_is_none(root: str, left: int) -> None:
+    """Its metadata may be in the part that is not there, or be read before the commits that count."""
+    append(root, [])
+    DeltaTable(root).create_checkpoint()
+    log = Path(root, "_delta_log")
+    whole = log / "00000000000000000001.checkpoint.parquet"
+    actions = pq.read_table(whole)
+    names = {1: ["txn"], 2: actions.column_names}[left]
+    pq.write_table(actions.select(names), log / f"{1:020}.checkpoint.{left:010}.{2:010}.parquet")
+    for gone in (whole, log / "_last_checkpoint"):
+        gone.unlink()
+    assert alter(open_snapshot(root), _comment("one")) == 2
+    assert open_snapshot(root).comment == "one"
