@@ -182,7 +182,9 @@ def _sidecars(root: str, path: str, within: Within) -> list[str]:
 
 
 def _sidecar_path(root: str, sidecar: Fields) -> str:
-    return f"{root}/{LOG}/_sidecars/{os.path.basename(sidecar['path'])}"
+    """Where a sidecar lies, whose path is one of the log's, URI-encoded and maybe absolute."""
+    folder = f"{root}/{LOG}/_sidecars"
+    return f"{folder}/{os.path.basename(local_path(folder, sidecar['path']) or '')}"
 
 
 @contextmanager

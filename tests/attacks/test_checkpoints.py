@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote, unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -45,17 +46,17 @@ class Checkpointed:
         self._metadata = next(a["metaData"] for a in actions if "metaData" in a)
         self._begun = len(commits) - 1
 
-    def write(self, removes: bool, more: Mapping[str, Any], above: bool) -> None:
-        """The checkpoint: the file is in it, and `removes` as well; `more` is in the sidecar, too."""
+    def write(self, removes: bool, more: Mapping[str, Any], above: bool, sidecar: str = "s.parquet") -> None:
+        """The checkpoint: the file is in it, and `removes` as well; `more` is in the sidecar, too, whose path is given."""
         gone = {"path": self.add["path"], "deletionTimestamp": 1, "dataChange": True}
         below = removes and not above
         rows = [self.add | {"partitionValues": []}, *[None] * below]
         columns = {"add": pa.array(rows, ADD), "remove": pa.array([None, gone] if below else [None], REMOVE)}
         columns |= {name: pa.array([value, *[None] * below]) for name, value in more.items()}
-        side = self.log / "_sidecars" / "s.parquet"
+        side = self.log / "_sidecars" / unquote(sidecar.rpartition("/")[2])
         side.parent.mkdir()
         pq.write_table(pa.table(columns), side)
-        told = {"path": side.name, "sizeInBytes": side.stat().st_size, "modificationTime": 1}
+        told = {"path": sidecar, "sizeInBytes": side.stat().st_size, "modificationTime": 1}
         lines = [{"checkpointMetadata": {"version": self._begun}}, {"protocol": PROTOCOL}, {"metaData": self._metadata}]
         lines += [{"sidecar": told}, *[{"remove": gone}] * (removes and above)]
         for path in self.log.iterdir():
@@ -114,3 +115,23 @@ def test_a_checkpoint_that_says_one_thing(client: Client, table: Checkpointed) -
     assert answer(client, "SELECT count(*) AS n FROM copied") == [{"n": 2}]
     answer(client, ACTS[0])
     assert answer(client, "SELECT count(*) AS n FROM twofold") == [{"n": 2}]
+
+
+SPELT = ("a%20b.parquet", "x%25y.parquet", "%C3%BC.parquet", "absolute")
+
+
+@pytest.mark.parametrize("spelt", SPELT)
+@pytest.mark.parametrize("act", [*ACTS, "DELETE FROM twofold WHERE id = 3", "UPDATE twofold SET id = 4 WHERE id = 3"])
+def test_a_sidecar_is_found_by_its_path_as_logs_spell_it(
+    client: Client, table: Checkpointed, spelt: str, act: str
+) -> None:
+    """URI-encoded, and maybe with the folders above; whoever changes the table finds what whoever reads it finds."""
+    table.write(
+        False, {}, False, f"file://{quote(str(table.log))}/_sidecars/s.parquet" if spelt == "absolute" else spelt
+    )
+    assert answer(client, "SELECT id FROM twofold ORDER BY id") == [{"id": 1}, {"id": 2}]
+    answer(client, "INSERT INTO twofold VALUES (3)")
+    answer(client, act)
+    ids = {"UPDATE": [1, 2, 4], "DELETE": [1, 2], "RESTOR": [1, 2]}.get(act[:6], [1, 2, 3])
+    named = "copied" if "CLONE" in act else "twofold"
+    assert answer(client, f"SELECT id FROM {named} ORDER BY id") == [{"id": number} for number in ids]
