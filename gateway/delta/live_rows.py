@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from urllib.parse import unquote, urlparse
 
 import numpy as np
@@ -40,15 +41,20 @@ def live_masks(
         if row is not None:
             for vector in vectors:
                 check_vector(root, vector, within, rows[row])
-    if not _UNSCANNABLE & protocol.reader_features:
+    if not _UNSCANNABLE & protocol.reader_features and not any(map(_is_bare, chain.from_iterable(logged.values()))):
         return _masks(root, table, paths, logged)
-    # deltalake does not scan these tables, and its deletion vectors come from its scan.
+    # deltalake does not scan these tables, and its deletion vectors come from its scan; or it does not find their files.
     found = _own_vectors(root, table.version(), row_of, within) if logged else {}
     for at, mask in found.items():
         most = rows[at]
         if most is not None and len(mask) > most:
             raise ServerError("DELTA_LOG_CORRUPT", f"A deletion vector of {root} has rows that {paths[at]} lacks.")
     return found
+
+
+def _is_bare(vector: Vector) -> bool:
+    """Whether the file of a deletion vector is named by a path without a scheme, which deltalake takes for no place."""
+    return vector.get("storageType") == "p" and str(vector.get("pathOrInlineDv")).startswith("/")
 
 
 def _may_have_vectors(root: str, version: int, within: Within) -> bool:

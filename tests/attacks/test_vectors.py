@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import struct
+import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -121,6 +122,19 @@ def test_nor_behind_a_checkpoint(client: Client, folder: Path) -> None:
     for text in QUESTIONS:
         told = outcome(client, text)
         assert isinstance(told, RemoteError) and "DELTA_LOG_CORRUPT" in str(told), told
+
+
+@pytest.mark.parametrize("spelt", ["{}", "file:{}", "file://{}"])
+def test_a_vector_is_found_by_an_absolute_path(client: Client, folder: Path, spelt: str) -> None:
+    """The protocol says no more of it than that it is absolute."""
+    file, data = folder / "v.bin", serialized(np.array([7, 8]))
+    logged = {"storageType": "p", "pathOrInlineDv": spelt.format(file), "offset": 1, "sizeInBytes": len(data)}
+    made(client, folder, VECTORS, {**logged, "cardinality": 2})
+    file.write_bytes(b"\1" + struct.pack(">I", len(data)) + data + struct.pack(">I", zlib.crc32(data)))
+    assert answer(client, QUESTIONS[0]) == [{"n": 98}] and answer(client, QUESTIONS[1]) == [{"n": 4950 - 15}]
+    answer(client, "DELETE FROM hollow WHERE id < 10")
+    assert answer(client, QUESTIONS[0]) == [{"n": 90}]
+    assert answer(client, "SELECT sum(id) AS n FROM hollow VERSION AS OF 1") == [{"n": 4950 - 15}]
 
 
 @pytest.mark.parametrize(
