@@ -271,9 +271,11 @@ def _actions(path: str, within: Within) -> Iterator[dict[str, Any]]:
         elif path.endswith((".json", ".crc", f"/{HINT}")):
             check_size(path)
             with os.fdopen(opened(path, within), encoding="utf-8") as lines:
+                if path.endswith(HINT):
+                    yield from _hinted(lines.read())
+                    return
                 for line in filter(str.strip, lines):
-                    action = json.loads(line, object_pairs_hook=_once)
-                    yield from _hinted(action) if path.endswith(HINT) else (action,)
+                    yield json.loads(line, object_pairs_hook=_once)
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -284,8 +286,15 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _hinted(hint: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The actions in the hint at the newest checkpoint: Spark takes those that it finds there for the checkpoint's."""
+def _hinted(text: str) -> Iterator[dict[str, Any]]:
+    """The actions in the hint at the newest checkpoint: Spark takes those that it finds there for the checkpoint's.
+
+    What is no JSON, as a writer that was killed leaves it, is no hint to any reader; some read it as far as it is JSON.
+    """
+    try:
+        hint, _ = json.JSONDecoder(object_pairs_hook=_once).raw_decode(text.lstrip())
+    except json.JSONDecodeError:
+        return
     checkpoint = hint.get("v2Checkpoint") or {}
     name = checkpoint.get("path") or ""
     if os.path.basename(name) != name or ":" in name:

@@ -137,6 +137,21 @@ def test_a_vector_is_found_by_an_absolute_path(client: Client, folder: Path, spe
     assert answer(client, "SELECT sum(id) AS n FROM hollow VERSION AS OF 1") == [{"n": 4950 - 15}]
 
 
+@pytest.mark.parametrize("hint", ['{"vers', "junk", '{"version":1,"size":3}}'])
+def test_a_hint_that_is_cut_is_none(client: Client, folder: Path, hint: str) -> None:
+    """The list of the log's files says the same; who reads of the hint what is JSON is told where it leads."""
+    made(client, folder, VECTORS, bitmaps([7]))
+    path = folder / "_delta_log" / "_last_checkpoint"
+    path.write_text(hint)
+    assert answer(client, QUESTIONS[0]) == [{"n": 99}]
+    answer(client, "DELETE FROM hollow WHERE id < 10")
+    assert answer(client, QUESTIONS[0]) == [{"n": 90}]
+    path.write_text(
+        '{"version":1,"size":3,"v2Checkpoint":{"path":"../x","sidecarFiles":[{"path":"../../x.parquet"}]}} x'
+    )
+    assert isinstance(outcome(client, "SELECT count(*) FROM hollow VERSION AS OF 1"), RemoteError)
+
+
 @pytest.mark.parametrize(
     "numbers",
     [(0, 0, 0, 0), (3, 3, 3, 3), (1, 1, 2, 3), (3, 2, 1, 0), (0, 1, None, 3), (None, None, None, 1), (100, -5, 7, 0)],
