@@ -12,12 +12,14 @@ _LEAST_MERGED = 2  # files at once; what the engine takes at least
 # The second is what others are told that waited for the same side of a join.
 _LOST_PARTITION = ("partition not used yet", "inner future panicked during poll")
 # A sort that is taken for one of constants below a union; a column that one rule finds to be NULL at times and another never;
-# a DISTINCT that may stop early, and is taken for one that is ordered; a panic at a null-safe equality to the query around it.
+# a DISTINCT that may stop early, and is taken for one that is ordered; a panic at a null-safe equality to the query around it;
+# a condition on days that leaves more instants than statistics know of, where these begin before 1970.
 _AT_ODDS = (
     "SanityCheckPlan",
     "Physical input schema should be the same as the one converted from logical input schema",
     "Ordering direction required for DISTINCT with limit",
     "index out of bounds",
+    "Selectivity is out of limit",
 )
 _SORTS = ("ExternalSorter", "SortPreservingMerge", "TopK")
 

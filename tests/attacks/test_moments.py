@@ -164,3 +164,15 @@ def test_milliseconds_are_compared_with_finer_instants(make: Make, client: Clien
     assert answer(client, f"SELECT i FROM moments WHERE t IN ({finer}, {finer} + INTERVAL 1 HOUR)") == []
     answer(client, f"DELETE FROM moments WHERE t >= {finer}")
     assert answer(client, "SELECT count(*) AS n FROM moments") == [{"n": 2}]
+
+
+def test_days_of_instants_that_begin_before_1970(client: Client) -> None:
+    """The engine reckons that a condition on the last day leaves more of them than there are, and stops at that."""
+    micros = "CASE WHEN id = 0 THEN -1 ELSE 1704067200000001 + id * 3600000000 END"
+    answer(client, f"CREATE OR REPLACE TABLE hours AS SELECT id, timestamp_micros({micros}) AS ts FROM range(2000)")
+    try:
+        for day, expected in ((22, 1944), (23, 1968), (24, 1992), (25, 2000)):
+            asked = f"SELECT count(id) AS n FROM hours WHERE CAST(ts AS DATE) < DATE'2024-03-{day}'"
+            assert answer(client, asked) == [{"n": expected}], day
+    finally:
+        answer(client, "DROP TABLE hours")
