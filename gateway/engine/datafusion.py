@@ -155,7 +155,7 @@ class DataFusionEngine:
         if ctx is None:
             partitions = 1 if small else self.partitions
             settings = _SETTINGS | economy.settings(partitions)
-            told = trust_statistics and not economy.fewer_rules  # the rules that are left out reckon with statistics, too
+            told = trust_statistics and not economy.fewer_rules  # which reckon with statistics, too
             settings["datafusion.execution.collect_statistics"] = str(told).lower()
             # A join waits for all partitions of its other side before it tells a scan what to read, and for ever where a join
             # above has asked for some of them only (DataFusion 55).
