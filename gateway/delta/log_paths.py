@@ -289,11 +289,14 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _hinted(text: str) -> Iterator[dict[str, Any]]:
     """The actions in the hint at the newest checkpoint: Spark takes those that it finds there for the checkpoint's.
 
-    What is no JSON, as a writer that was killed leaves it, is no hint to any reader; some read it as far as it is JSON.
+    What is no JSON, as a writer that was killed leaves it, or no object is no hint to any reader; some read it as far as it is
+    JSON.
     """
     try:
         hint, _ = json.JSONDecoder(object_pairs_hook=_once).raw_decode(text.lstrip())
     except json.JSONDecodeError:
+        return
+    if not isinstance(hint, dict):
         return
     checkpoint = hint.get("v2Checkpoint") or {}
     name = checkpoint.get("path") or ""

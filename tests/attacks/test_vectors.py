@@ -137,7 +137,7 @@ def test_a_vector_is_found_by_an_absolute_path(client: Client, folder: Path, spe
     assert answer(client, "SELECT sum(id) AS n FROM hollow VERSION AS OF 1") == [{"n": 4950 - 15}]
 
 
-@pytest.mark.parametrize("hint", ['{"vers', "junk", '{"version":1,"size":3}}'])
+@pytest.mark.parametrize("hint", ['{"vers', "junk", "[]", "null", '{"version":1,"size":3}}'])
 def test_a_hint_that_is_cut_is_none(client: Client, folder: Path, hint: str) -> None:
     """The list of the log's files says the same; who reads of the hint what is JSON is told where it leads."""
     made(client, folder, VECTORS, bitmaps([7]))
