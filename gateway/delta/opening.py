@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import re
+
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from gateway.delta import log
+from gateway.delta.features import Protocol
+from gateway.delta.partitions import is_cast
+from gateway.delta.schema import parse_schema
+
+_UNPARSED = re.compile(r"Failed to parse value '(.*)' as '([^']*)'", re.DOTALL)
+_OF_STATISTICS = re.compile(r"decoding field '(?:minValues|maxValues)': .*expected boolean got ", re.DOTALL)
 
 
 def opened(root: str, version: int | None = None) -> DeltaTable:
@@ -26,3 +34,16 @@ def opened(root: str, version: int | None = None) -> DeltaTable:
     else:
         table.load_as_version(version)
     return table
+
+
+def unread_by_it(message: str, protocol: Protocol | None) -> str | None:
+    """What deltalake's error tells of a log that it does not read and Spark does; None for damage."""
+    if _OF_STATISTICS.search(message):
+        return "BOOLEAN statistics that are none"
+    found = _UNPARSED.search(message)
+    if found is None:
+        return None
+    if protocol is not None and protocol.has("typeWidening"):
+        return "partition values of a narrower type"  # which the protocol lets be such a text
+    (column,) = parse_schema({"fields": [{"name": "", "type": found[2], "nullable": True, "metadata": {}}]})
+    return "partition values in another spelling than Spark's" if is_cast(found[1], column.type) else None

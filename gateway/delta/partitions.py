@@ -6,7 +6,9 @@ all null) -> folder name (Hive's escapes) -> ``add.path`` (URI-encoded once more
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Any, Literal
 from urllib.parse import quote
 
@@ -18,7 +20,7 @@ from gateway import sqltypes as t
 from gateway.delta.schema import Column
 from gateway.errors import ServerError, UnsupportedError
 from gateway.floats import float_text
-from gateway.instants import Zone, parse_timestamp
+from gateway.instants import BLANKS, UTC, Zone, parse_date, parse_ntz, parse_timestamp
 
 NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
 # Hive's FileUtils.charToEscape; Spark uses the same list.
@@ -26,6 +28,9 @@ _ESCAPED = frozenset("\"#%'*/:=?\\\x7f{[]^\n" + "".join(map(chr, range(1, 32))))
 _LAST_DAY = 2_932_896  # 9999-12-31
 # What Spark leaves alone in add.path (RFC 2396 without space, <, >, {, }, |).
 _PATH_SAFE = "/=!$&'()*+,;:@-._~"
+_BOOLEANS = frozenset(("t", "true", "y", "yes", "1", "f", "false", "n", "no", "0"))
+_NUMBER = re.compile(r"[+-]?(?:[0-9]{1,99}\.?[0-9]{0,99}|\.[0-9]{1,99})(?:[eE][+-]?[0-9]{1,4})?")
+_WHOLE = re.compile(r"[+-]?[0-9]{1,40}")
 
 
 def value_text(value: pa.Scalar, data_type: t.DataType) -> str | None:
@@ -108,6 +113,27 @@ def typed_value(text: str | None, data_type: t.DataType, zone: Zone) -> pa.Scala
             raise ValueError(f"{text!r} is no TIMESTAMP")
         return pa.scalar(micros, pa.int64()).cast(arrow)
     return pa.scalar(text).cast(arrow)
+
+
+def is_cast(text: str, data_type: t.DataType) -> bool:
+    """Whether Spark, which reads partition values by CAST, makes a value of a text: `1.1` of a DECIMAL(10, 3)."""
+    plain = text.strip(BLANKS)
+    if data_type == t.BOOLEAN:
+        return plain.lower() in _BOOLEANS
+    if data_type == t.DATE:
+        return parse_date(plain) is not None
+    if data_type == t.TIMESTAMP_NTZ:
+        return parse_ntz(plain) is not None
+    if data_type == t.TIMESTAMP:
+        return parse_timestamp(plain, UTC) is not None
+    if not _NUMBER.fullmatch(plain):
+        return False
+    if isinstance(data_type, t.DecimalType):
+        return bool(abs(Decimal(plain)) < 10 ** (data_type.precision - data_type.scale))
+    if data_type in t.INTEGRALS:
+        most = 1 << (data_type.arrow().bit_width - 1)
+        return bool(_WHOLE.fullmatch(plain) and -most <= int(plain) < most)
+    return data_type in (t.DOUBLE, t.FLOAT)
 
 
 def typed_values(

@@ -34,7 +34,7 @@ from gateway.delta.features import Protocol, check_readable, coordinated, refuse
 from gateway.delta.listed import Files, LateFiles
 from gateway.delta.live_rows import live_masks
 from gateway.delta.log_paths import check_log
-from gateway.delta.opening import opened
+from gateway.delta.opening import opened, unread_by_it
 from gateway.delta.partitions import typed_values
 from gateway.delta.replay import Fields, State, replayed
 from gateway.delta.schema import Column, parse_schema, struct_of
@@ -415,9 +415,9 @@ def _open_error(root: str, error: BaseException) -> GatewayError:
         except UnsupportedError as refusal:
             return refusal
     text = str(error).split("\n", 1)[0][:500]
-    if "Failed to parse value" in text and protocol is not None and protocol.has("typeWidening"):
-        # One of a partition, which the protocol lets be a text of the narrower type.
-        text = f"The Delta table {root} cannot be read: it has partition values of a narrower type ({text})."
+    unread = unread_by_it(str(error), protocol)
+    if unread is not None:
+        text = f"The Delta table {root} cannot be read: it has {unread} ({text})."
         return UnsupportedError("UNSUPPORTED_TABLE_FEATURE", text)
     return ServerError("DELTA_LOG_CORRUPT", f"The log of the Delta table {root} cannot be read: {text}")
 

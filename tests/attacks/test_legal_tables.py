@@ -516,3 +516,41 @@ def test_enums_are_texts(make: Make, server: Server, client: Client) -> None:
         assert answer(client, f"SELECT max(`a.b`) AS v FROM {relation}") == [{"v": "gr\u00fcn"}]
     kinds = {row["col_name"]: row["data_type"] for row in answer(client, f"DESCRIBE QUERY SELECT * FROM {relation}")}
     assert kinds == {"a.b": "string", "l": "array<string>", "x": "binary"}
+
+
+SPELT = {
+    "decimal(10,3)": (("1.1", "1", "1e2", " 1.1", "1.1234"), ("abc", "99999999", "1e4000")),
+    "decimal(5,0)": (("1.5",), ("100000",)),
+    "integer": ((" 5", "5 "), ("x", "2147483648")),
+    "boolean": (("t", "0", " true"), ("xx",)),
+    "double": ((" 1.5",), ("x",)),
+    "date": (("2024-01-01 00:00:00", "2024-01"), ("x",)),
+    "timestamp": (("2024-01-01T10:00:00", "2024-01-01"), ("x",)),
+}
+
+
+@pytest.mark.parametrize("of", SPELT)
+def test_partition_values_that_spark_reads_are_no_damage(make: Make, client: Client, of: str) -> None:
+    """The reader of logs takes few spellings of a value; who reads by CAST takes more, of which nobody says they are damage."""
+    folder = make([field("id"), field("p", of)], pa.table({"id": [1]}))
+    path = folder / "_delta_log" / f"{0:020d}.json"
+    actions = [json.loads(line) for line in path.read_text().splitlines()]
+    for texts, condition in zip(SPELT[of], ("UNSUPPORTED_TABLE_FEATURE", "DELTA_LOG_CORRUPT"), strict=True):
+        for text in texts:
+            for action in actions:
+                action.get("metaData", {})["partitionColumns"] = ["p"]
+                action.get("add", {})["partitionValues"] = {"p": text}
+            path.write_text("".join(json.dumps(action) + "\n" for action in actions))
+            told = outcome(client, "SELECT * FROM legal")
+            assert str(told).startswith(f"[{condition}]") and repr(text) in str(told), (text, told)
+
+
+def test_bounds_of_booleans_as_texts_are_no_damage(make: Make, client: Client) -> None:
+    """Spark does without statistics that it does not read."""
+    folder = make([field("id"), field("b", "boolean")], pa.table({"id": [1], "b": [True]}))
+    path = folder / "_delta_log" / f"{0:020d}.json"
+    actions = [json.loads(line) for line in path.read_text().splitlines()]
+    for action in actions:
+        action.get("add", {})["stats"] = '{"numRecords":1,"minValues":{"b":"true"},"maxValues":{"b":"true"}}'
+    path.write_text("".join(json.dumps(action) + "\n" for action in actions))
+    assert str(outcome(client, "SELECT * FROM legal")).startswith("[UNSUPPORTED_TABLE_FEATURE]")
