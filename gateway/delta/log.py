@@ -123,7 +123,7 @@ def check_size(path: str) -> None:
 
 
 def actions(root: str, version: int) -> list[dict[str, Any]]:
-    """All actions of one commit. Raises ServerError if the file is damaged."""
+    """All actions of one commit, without kinds that are null. Raises ServerError if the file is damaged."""
     path = commit_path(root, version)
     check_size(path)
     try:
@@ -133,7 +133,12 @@ def actions(root: str, version: int) -> list[dict[str, Any]]:
         raise _damaged(path) from error
     if not all(isinstance(action, dict) for action in found):
         raise _damaged(path)
-    return found
+    return [without_nulls(action) for action in found]
+
+
+def without_nulls(action: dict[str, Any]) -> dict[str, Any]:
+    """An action of JSON without the kinds that it is not: some writers spell them out as null."""
+    return {kind: spec for kind, spec in action.items() if spec is not None}
 
 
 def counted(info: object, name: str) -> int:

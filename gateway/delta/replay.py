@@ -212,7 +212,7 @@ def read_actions(path: str, within: Within, kinds: Collection[str] = _COLUMNS) -
         with os.fdopen(opened(path, within), encoding="utf-8") as lines:
             for line in lines:
                 if line.strip():
-                    yield json.loads(line)
+                    yield log.without_nulls(json.loads(line))
         return
     with source(path, within) as file, opened_checkpoint(file) as parquet:
         again = _AGAIN[1:] if _lacks_texts(parquet) else _AGAIN

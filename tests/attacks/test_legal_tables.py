@@ -554,3 +554,26 @@ def test_bounds_of_booleans_as_texts_are_no_damage(make: Make, client: Client) -
         action.get("add", {})["stats"] = '{"numRecords":1,"minValues":{"b":"true"},"maxValues":{"b":"true"}}'
     path.write_text("".join(json.dumps(action) + "\n" for action in actions))
     assert str(outcome(client, "SELECT * FROM legal")).startswith("[UNSUPPORTED_TABLE_FEATURE]")
+
+
+KINDS = ("protocol", "metaData", "add", "remove", "txn", "domainMetadata", "cdc", "commitInfo")
+ACTS = ("VACUUM legal", "ALTER TABLE legal SET TBLPROPERTIES ('a' = 'b')", "RESTORE TABLE legal TO VERSION AS OF 0")
+
+
+@pytest.mark.parametrize(
+    "act", [*ACTS, "CREATE TABLE copied SHALLOW CLONE legal", "UPDATE legal SET id = 1 WHERE id = 2"]
+)
+def test_actions_spelt_with_the_kinds_that_they_are_not(make: Make, client: Client, act: str) -> None:
+    """Some writers write all fields of a line, null where there is nothing."""
+    folder = make([field("id")], pa.table({"id": [1]}))
+    path = folder / "_delta_log" / f"{0:020d}.json"
+    actions = [dict.fromkeys(KINDS) | json.loads(line) for line in path.read_text().splitlines()]
+    path.write_text("".join(json.dumps(action) + "\n" for action in actions))
+    answer(client, "INSERT INTO legal VALUES (2)")
+    try:
+        answer(client, act)
+        expected = {"R": [1], "U": [1, 1]}.get(act[0], [1, 2])
+        named = "copied" if "CLONE" in act else "legal"
+        assert answer(client, f"SELECT id FROM {named} ORDER BY id") == [{"id": number} for number in expected]
+    finally:
+        answer(client, "DROP TABLE IF EXISTS copied")
