@@ -170,6 +170,8 @@ def check_commits(root: str, last: int, first: int | None = None) -> None:
     """
     for path in _texts_of(root, last) if first is None else _commits_behind(first - 1, root, last):
         signs = _signs(path)
+        if signs.damaged:
+            raise _damaged(path)
         if signs.undecided:
             text = f"The commit {path} both adds and removes the file {signs.undecided[:200]}."
             raise ServerError("DELTA_LOG_CORRUPT", text)
@@ -271,6 +273,7 @@ class _Signs(NamedTuple):
     removed: tuple[str, ...] = ()  # files that may be spelt in other ways
     escaped: bool = False  # a character that deltalake may take for another
     misread: str = ""  # one that it does, outside of statistics
+    damaged: bool = False  # lines that are no actions, which deltalake does not mind
 
 
 def _signs(path: str) -> _Signs:
@@ -289,12 +292,18 @@ def _signs_of(path: str, _: tuple[int, ...]) -> _Signs:
     escaped = b"\\u" in data and bool(_ODD_KEY.search(data))  # any key may be that of which nothing is found
     vectors = escaped or b'"deletionVector"' in data
     odd, removes = _looks_odd(data), escaped or b'"remove"' in data
-    told = list(_told(data)) if odd or removes else []
+    try:
+        told = list(_told(data)) if odd or removes else []
+    except (ValueError, RecursionError):
+        return _Signs(vectors=vectors, damaged=True)
     odd = odd and any(_counts_fractions(action.get("add")) for action in told)
     found = _Signs(odd, vectors, escaped=bool(_EVEN_PLANE.search(data)))
     if found.escaped:
         lines = b"\n".join(line for line in data.splitlines() if _EVEN_PLANE.search(line.replace(rb"\\", b"")))
-        found = found._replace(misread=next((c for action in _told(lines) for c in _misread(action)), ""))
+        try:
+            found = found._replace(misread=next((c for action in _told(lines) for c in _misread(action)), ""))
+        except (ValueError, RecursionError):
+            return found._replace(damaged=True)
     if not removes:
         return found
     added, removed = ({file for action in told for file in _files_of(action, kind)} for kind in ("add", "remove"))
@@ -321,12 +330,12 @@ def _misread(action: Any) -> Iterator[str]:
 
 
 def _told(data: bytes) -> Iterator[dict[str, Any]]:
-    """The actions of a commit, as far as they can be read: who reads them all tells of the others."""
-    for line in data.splitlines():
-        with suppress(ValueError, RecursionError):
-            action = json.loads(line)
-            if isinstance(action, dict):
-                yield action
+    """The actions of a commit. Raises ValueError or RecursionError for a line that is none."""
+    for line in filter(bytes.strip, data.splitlines()):
+        action = json.loads(line)
+        if not isinstance(action, dict):
+            raise ValueError("no action")
+        yield action
 
 
 def _files_of(action: dict[str, Any], kind: str) -> Iterator[tuple[str, str]]:

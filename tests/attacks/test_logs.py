@@ -503,3 +503,30 @@ def test_commits_that_others_coordinate_are_not_missed(client: Client, log: Path
     finally:
         (folder / name).unlink()
         folder.rmdir()
+
+
+ON_LINES: dict[str, Callable[[Actions], str]] = {
+    "one line": lambda actions: " ".join(map(json.dumps, actions)),
+    "no spaces": lambda actions: "".join(map(json.dumps, actions)),
+    "many lines": lambda actions: "\n".join(json.dumps(action, indent=1) for action in actions),
+}
+
+
+@pytest.mark.parametrize("spelt", ON_LINES)
+@pytest.mark.parametrize("odd", ["removed", "fractions", "escaped"])
+def test_what_is_read_in_several_ways_is_told_however_it_lies_on_lines(
+    client: Client, log: Path, odd: str, spelt: str
+) -> None:
+    """The reader of logs minds no lines, so what is looked for in them must be found, or be told to be no commit."""
+    actions = [json.loads(line) for line in log.read_text().splitlines()]
+    (add,) = (action["add"] for action in actions if "add" in action)
+    match odd:
+        case "removed":
+            actions.append({"remove": {"path": add["path"], "deletionTimestamp": 1, "dataChange": True}})
+        case "fractions":
+            actions = changed("add", stats='{"numRecords":1.5}')(actions)
+        case "escaped":
+            actions = changed("metaData", description="\U00020bb7")(actions)
+    log.write_text(ON_LINES[spelt](actions) + "\n")
+    told = str(outcome(client, "SELECT count(*) AS n FROM damaged"))
+    assert told.startswith(("[DELTA_LOG_CORRUPT]", "[UNSUPPORTED_TABLE_FEATURE]")) and "damaged" in told
