@@ -38,7 +38,7 @@ from gateway.delta.locks import ALONE, locked
 from gateway.delta.log import has_log
 from gateway.delta.outline import Outline, kept_of, outline_of
 from gateway.delta.watch import unmoved
-from gateway.errors import GatewayError, UnsupportedError, UserError, full_disk_told
+from gateway.errors import GatewayError, ServerError, UnsupportedError, UserError, full_disk_told
 from gateway.worker_jobs import Witness
 
 DEFAULT_SCHEMA = "default"
@@ -129,10 +129,9 @@ class LocalCatalog:
 
     def volume_folder(self, schema: str, volume: str) -> str | None:
         """The real folder of a volume's files, which may not be there yet; None if there is no such volume."""
-        folder = self._schema_folder(schema)
-        if folder is None or self.identity(StoredVolume, schema, volume) is None:
-            return None
-        return self._resolved(os.path.join(self._resolved(folder), volumes.FOLDER, volume.lower()))
+        found = self._stored(StoredVolume, schema, volume)
+        at = None if found is None else os.path.join(self.root, found.name.schema, volumes.FOLDER, found.folder)
+        return None if at is None else self._resolved(at)
 
     def has_schema(self, schema: str) -> bool:
         if not self.read_only and schema.lower() == DEFAULT_SCHEMA:
@@ -379,7 +378,9 @@ class LocalCatalog:
         """Remove a stored object, and the files of a volume, not those of a table; whether there was one."""
         self._check_writable()
         folder = self._schema_folder(schema)
-        files = self.volume_folder(schema, name) if kind is StoredVolume else None
+        files = None
+        with contextlib.suppress(ServerError):  # a damaged object says nothing of files, and goes all the same
+            files = self.volume_folder(schema, name) if kind is StoredVolume else None
         there = folder is not None and self._can_name(name) and objects.remove(self._resolved(folder), kind, name)
         if there and files is not None and os.path.isdir(files):
             removal.remove(files, self.root)

@@ -9,6 +9,8 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
+import secrets
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, asdict, dataclass, field, fields, replace
@@ -83,10 +85,21 @@ class StoredFunction:
 
 @dataclass(frozen=True, slots=True)
 class StoredVolume:
-    """A volume: no more than its name; its files are in a folder of their own (`catalog.volumes`)."""
+    """A volume; its files are in a folder of their own (`catalog.volumes`).
+
+    `made` tells it from others that had its name before: what was asked for one of them, a link to a file, leads to none of
+    its files. "" for a volume from before there was such a mark.
+    """
 
     name: TableName
     comment: str | None = None
+    made: str = ""
+
+    @property
+    def folder(self) -> str:
+        """The name of the folder of its files."""
+        name = self.name.table.lower()
+        return f"{name}.{self.made}" if self.made else name
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +211,17 @@ KINDS: dict[type, str] = {
 }
 #: What is nothing without a table of its name.
 OF_TABLES = (StoredKeys, StoredStatistics)
+_MADE = re.compile(r"[0-9a-f]{10}")
+
+
+def new_volume(name: TableName, comment: str | None = None) -> StoredVolume:
+    """A volume that there was none like."""
+    return StoredVolume(name, comment, secrets.token_hex(5))
+
+
+def is_of_volume(folder: str) -> bool:
+    """Whether a folder has the name of that of a volume with a mark."""
+    return _MADE.fullmatch(folder.rpartition(".")[2]) is not None
 
 
 def may_lie(folder: str, places: Iterable[str], root: str) -> bool:
@@ -244,6 +268,8 @@ def read(folder: str, kind: type[Stored], name: str, full: TableName) -> Stored 
         if checked["location"].casefold() != name.casefold():
             raise damaged(path, f"its folder is to be {checked['location']!r}, which is not its name")
         checked["location"] = os.path.join(folder, checked["location"])
+    if kind is StoredVolume and not _MADE.fullmatch(checked.get("made", "0" * 10)):
+        raise damaged(path, "made is not what it should be")
     made: Stored = kind(**checked)
     return made
 

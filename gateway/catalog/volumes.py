@@ -1,6 +1,7 @@
 """Paths of volumes: ``/Volumes/<catalog>/<schema>/<volume>/<file>`` and where the file lies.
 
-The files of a volume are in the folder ``<schema>/_volumes/<volume>`` of the warehouse, which is hidden from tables.
+The files of a volume are in the folder ``<schema>/_volumes/<volume>.<mark>`` of the warehouse, which is hidden from tables;
+each volume that is made has another mark (`objects.StoredVolume`).
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ import pytest
 
 from gateway.protocol.client import Client, RemoteError
 from tests.attacks.attacker import answer, resident_mib
-from tests.clients.test_volumes import asked, link
+from tests.clients.test_volumes import asked, folder_of, link
 from tests.live.gateway import Server
 from tests.live.processes import eventually
 
@@ -63,7 +63,7 @@ def test_paths_stay_in_their_volume(server: Server, name: str, statement: str, p
 def test_links_on_the_disk_are_not_followed(server: Server, name: str, tmp_path: Path) -> None:
     """Who else writes into the warehouse may put some there, before or after a link was given."""
     (tmp_path / "secret").write_text("secret")
-    folder, path = server.warehouse / "default" / "_volumes" / name, f"/Volumes/main/default/{name}"
+    folder, path = folder_of(server, name), f"/Volumes/main/default/{name}"
     with Client(server.thrift_url).open() as client:
         early = {
             "PUT": link(client, f"PUT 'f' INTO '{path}/out/new'"),
@@ -94,7 +94,7 @@ def test_links_on_the_disk_are_not_followed(server: Server, name: str, tmp_path:
 
 def test_no_error_tells_where_a_volume_lies(server: Server, name: str, tmp_path: Path) -> None:
     """Links and files in the place of folders, before a link is given and behind it."""
-    folder, path = server.warehouse / "default" / "_volumes" / name, f"/Volumes/main/default/{name}"
+    folder, path = folder_of(server, name), f"/Volumes/main/default/{name}"
     told = []
     with Client(server.thrift_url).open() as client:
         early = link(client, f"PUT 'f' INTO '{path}/sub/new'")

@@ -54,6 +54,12 @@ def asked(server: Server, method: str, url: str, body: bytes | None = None, **he
     return answer
 
 
+def folder_of(server: Server, name: str) -> Path:
+    """Where the files of a volume of the schema `default` lie."""
+    (found,) = (server.warehouse / "default" / "_volumes").glob(f"{name}.*")
+    return found
+
+
 def link(client: Client, statement: str) -> str:
     """The link that a statement answers with."""
     return str(client.execute(statement).table().column("presignedUrl")[0].as_py())
@@ -183,13 +189,29 @@ def test_files_end_with_their_volume(server: Server, volume: str) -> None:
     with Client(server.thrift_url).open() as client:
         late = link(client, f"PUT 'f' INTO '{volume}/late'")
         assert asked(server, "PUT", link(client, f"PUT 'f' INTO '{volume}/f'"), b"x")[0] == 200
-        folder = server.warehouse / "default" / "_volumes" / name
+        folder = folder_of(server, name)
         assert (folder / "f").read_bytes() == b"x"
         client.execute(f"DROP VOLUME main.default.{name}").close()
         assert not folder.exists()
         assert asked(server, "PUT", late, b"x")[0] == 404
         client.execute(f"CREATE VOLUME main.default.{name}").close()
         assert client.execute(f"LIST '{volume}'").table().num_rows == 0
+
+
+def test_links_end_with_their_volume(server: Server, volume: str) -> None:
+    """Another one of its name is another volume: neither read nor changed by what was asked for the first."""
+    name = volume.rpartition("/")[2]
+    with Client(server.thrift_url).open() as client:
+        put = link(client, f"PUT 'f' INTO '{volume}/f' OVERWRITE")
+        assert asked(server, "PUT", put, b"first")[0] == 200
+        got, removed = link(client, f"GET '{volume}/f' TO 'x'"), link(client, f"REMOVE '{volume}/f'")
+        client.execute(f"DROP VOLUME main.default.{name}").close()
+        client.execute(f"CREATE VOLUME main.default.{name}").close()
+        assert asked(server, "PUT", link(client, f"PUT 'f' INTO '{volume}/f'"), b"second")[0] == 200
+        assert asked(server, "GET", got)[0] == 404
+        assert asked(server, "PUT", put, b"third")[0] == 404
+        asked(server, "DELETE", removed)
+        assert asked(server, "GET", link(client, f"GET '{volume}/f' TO 'x'")) == (200, b"second")
 
 
 def test_what_was_put_at_once_is_one_of_them(server: Server, volume: str) -> None:

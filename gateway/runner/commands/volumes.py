@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gateway.catalog.objects import StoredVolume
+from gateway.catalog.objects import StoredVolume, new_volume
 from gateway.engine.base import Emit, Planned, Statement
 from gateway.errors import UserError
 from gateway.runner import objects
@@ -21,7 +21,7 @@ def create_volume(command: c.CreateVolume, job: Statement, env: Environment, run
     there = place.catalog.identity(StoredVolume, place.schema, place.name) is not None
     if not there:
         emit(Planned("CREATE_VOLUME", "gateway", "a file in the schema's folder", RESULT, writes=True, is_query=False))
-        if place.catalog.put(StoredVolume(place.full, command.comment), False):
+        if place.catalog.put(new_volume(place.full, command.comment), False):
             return Answer("CREATE_VOLUME", is_query=False, announced=True)
     if not command.if_not_exists:
         text = f"Cannot create volume {place.quoted} because it already exists."
