@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from unicodedata import category
 
 from gateway.delta.containment import is_under, not_allowed, real_path
 from gateway.errors import UserError
@@ -40,7 +41,7 @@ def parsed(path: str) -> VolumePath | None:
     parts = names[:-1] if folder else names
     if not plain.startswith(_PREFIX) or len(parts) < 3 or len(_bytes(plain)) > _LONGEST:
         return None
-    if any(p in _HERE or not p.isprintable() or len(_bytes(p)) > _LONGEST_NAME for p in parts):
+    if any(p in _HERE or not _is_plain(p) or len(_bytes(p)) > _LONGEST_NAME for p in parts):
         return None
     below = "/".join(parts[3:])
     return VolumePath(parts[0], parts[1], parts[2], below + "/" if folder and below else below)
@@ -59,6 +60,11 @@ def no_volume(path: VolumePath) -> UserError:
     return UserError(
         "VOLUME_DOES_NOT_EXIST", f"Volume `{path.catalog}`.`{path.schema}`.`{path.volume}` does not exist."
     )
+
+
+def _is_plain(name: str) -> bool:
+    """Whether a name holds no control characters, and no halves of one; joiners, marks of direction and all spaces are text."""
+    return name.isprintable() or not any(category(c) in ("Cc", "Cs") for c in name)
 
 
 def _bytes(text: str) -> bytes:

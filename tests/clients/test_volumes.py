@@ -114,6 +114,20 @@ def test_files_are_listed(server: Server, volume: str) -> None:
             client.execute(f"LIST '{volume}/none'")
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["3.04.05\u202fPM.png", "\u0646\u200c\u0645.csv", "\U0001f469\u200d\U0001f4bb", "a\u00a0b", "\u2028", "\U0001fae8"],
+)
+def test_names_with_hidden_characters_are_names(server: Server, volume: str, name: str) -> None:
+    """Systems and writings make them: spaces of all kinds, joiners. What LIST tells can be got and removed."""
+    with Client(server.thrift_url).open() as client:
+        assert asked(server, "PUT", link(client, f"PUT 'f' INTO '{volume}/{name}'"), b"x")[0] == 200
+        assert client.execute(f"LIST '{volume}'").table().column("name").to_pylist() == [name]
+        assert asked(server, "GET", link(client, f"GET '{volume}/{name}' TO 'x'")) == (200, b"x")
+        assert asked(server, "DELETE", link(client, f"REMOVE '{volume}/{name}'"))[0] == 200
+        assert client.execute(f"LIST '{volume}'").table().num_rows == 0
+
+
 def test_files_are_read_as_tables(server: Server, volume: str, tmp_path: Path) -> None:
     pq.write_table(pa.table({"id": [1, 2, 3]}), tmp_path / "t.parquet", compression="zstd")
     data = (tmp_path / "t.parquet").read_bytes()
