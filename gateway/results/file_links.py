@@ -48,7 +48,7 @@ def url(door: FileDoor, verb: str, volume: str, file: str, owner: str, *, replac
 
 def signed(link: FileLink, key: bytes) -> str:
     """The text of a link."""
-    fields = json.dumps(asdict(link), separators=(",", ":")).encode()
+    fields = json.dumps(asdict(link), separators=(",", ":"), ensure_ascii=False).encode("utf-8", "surrogatepass")
     mac = hmac.digest(key, fields, "sha256")
     return _text(mac + _crossed(fields, mac, key))
 

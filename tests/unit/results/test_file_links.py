@@ -1,6 +1,7 @@
 """A link to a file of a volume opens this file for one verb, until it expires, and no other text opens anything."""
 
 import base64
+import os
 import string
 import time
 from dataclasses import replace
@@ -23,6 +24,17 @@ def test_a_link_says_what_it_was_signed_for() -> None:
     found = file_links.read(url.rpartition("/")[2], KEY)
     assert replace(found, expires_ms=0) == replace(LINK, verb="GET", replaces=False, expires_ms=0)
     assert 59_000 < found.expires_ms - time.time() * 1000 <= 60_000
+
+
+@pytest.mark.parametrize("character", ["a", "я", "名", "😀", '"', "\\"])
+def test_the_longest_path_has_a_link(character: str) -> None:
+    size = len(character.encode())
+    file = "/".join([character * (250 // size)] * 16)
+    assert 4000 - 16 * size < len(file.encode()) < 4096
+    link = replace(LINK, file=file, volume=LINK.volume + "x" * 1000, owner="я" * 512)
+    assert file_links.read(file_links.signed(link, KEY), KEY) == link
+    odd = replace(link, volume=os.fsdecode(b"/\xff"))
+    assert file_links.read(file_links.signed(odd, KEY), KEY) == odd
 
 
 def test_a_link_tells_no_place_of_the_server() -> None:
