@@ -191,7 +191,7 @@ class Statement:
 
     With `brief` it runs beside the slots, and only if it turns out to be short: else its last event is `Yielded`. With
     `read_only` it runs only if it does nothing but read (`sql.read.reading`), on either engine. `files`: how its client reaches
-    files of volumes, None if it cannot.
+    files of volumes, None if it cannot. Of rows behind those that `byte_limit` bytes hold none are delivered (`results.spool`).
     """
 
     statement_id: str
@@ -203,6 +203,7 @@ class Statement:
     brief: bool = False
     read_only: bool = False
     files: FileDoor | None = None
+    byte_limit: int | None = None
 
     @property
     def key(self) -> Hashable | None:

@@ -225,6 +225,10 @@ class Emit(Protocol):
     @property
     def cancelled(self) -> bool: ...
 
+    @property
+    def has_enough(self) -> bool:
+        """Whether rows that follow would be dropped, so that none need be made."""
+
 
 class Source(Protocol):
     """A table that an engine can read: registers itself in a DataFusion SessionContext under `name`."""

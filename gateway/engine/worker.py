@@ -73,9 +73,11 @@ _HELD_MILLISECONDS = 500
 
 
 class JobEmit:
-    """`engine.base.Emit` of one job."""
+    """`engine.base.Emit` of one job; `byte_limit` as in `Statement`."""
 
-    def __init__(self, channel: Channel, run_id: int, start: Start, mailbox: Mailbox) -> None:
+    def __init__(
+        self, channel: Channel, run_id: int, start: Start, mailbox: Mailbox, byte_limit: int | None = None
+    ) -> None:
         self._channel = channel
         self._run_id = run_id
         self._mailbox = mailbox
@@ -85,6 +87,8 @@ class JobEmit:
         self._checked: pa.Schema | None = None
         self._spool: int | None = None
         self._written = 0
+        self._bytes_left = byte_limit
+        self.has_enough = False
         self._sending = threading.Lock()
         self._held: list[JobEvent] | None = None  # of a statement whose end is near: sent with what follows
         self._plans = 1  # how many of what it does at once is planning
@@ -129,6 +133,8 @@ class JobEmit:
             if step < batch.num_rows:
                 part = batch.slice(start, step)
                 held = weight(part)
+            if self.has_enough:
+                return
             if start:
                 self._stop_if_cancelled()
             if part.num_rows == 1 and held > MAX_ROW_BYTES:
@@ -161,6 +167,11 @@ class JobEmit:
             raise CanceledError("OPERATION_CANCELED", "The statement was cancelled.")
 
     def _deliver(self, count: int, message: pa.Buffer, held: int) -> None:
+        if self._bytes_left is not None:
+            self.has_enough = (
+                message.size > self._bytes_left
+            )  # the front cuts this one, and shows by it that there were more
+            self._bytes_left -= message.size
         if self._spool is None and message.size <= self._inline_left:
             self._inline_left -= message.size
             self._send(JobEvent(self._run_id, Rows(count, data=message.to_pybytes(), weight=held)), may_wait=True)
@@ -250,7 +261,8 @@ def _same_layout(found: pa.DataType, wanted: pa.DataType) -> bool:
 
 def run_job(handler: Handler, channel: Channel, start: Start, run: RunJob, mailbox: Mailbox) -> None:
     """Run one job and send its events, ending in exactly one last one. Raises OSError if the front is gone."""
-    emit = JobEmit(channel, run.run_id, start, mailbox)
+    limit = run.job.byte_limit if isinstance(run.job, Statement) else None
+    emit = JobEmit(channel, run.run_id, start, mailbox, limit)
     last: Event
     try:
         handler.run(run.job, emit)

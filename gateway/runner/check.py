@@ -195,7 +195,7 @@ class _AboutToWriteError(Exception):
 class _Nowhere:
     """An `Emit` that keeps nothing."""
 
-    cancelled = False
+    cancelled = has_enough = False
 
     def __init__(self, stop_at_write: bool = False) -> None:
         self._stop_at_write = stop_at_write

@@ -336,6 +336,8 @@ class Runner(Handler):
                     break
                 emit.rows(batch)
                 rows += batch.num_rows
+                if emit.has_enough:
+                    break
         finally:
             batches.close()
             execution.close()
@@ -403,7 +405,7 @@ def _milliseconds(seconds: float) -> float:
 class _Nowhere:
     """An `Emit` that keeps nothing."""
 
-    cancelled = False
+    cancelled = has_enough = False
 
     def __call__(self, event: Any) -> None:
         return None

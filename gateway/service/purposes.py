@@ -69,6 +69,7 @@ def statement(
             row_limit=limit,
             read_only=request.read_only,
             files=door,
+            byte_limit=request.byte_limit,
         )
 
     return Purpose(

@@ -12,6 +12,7 @@ import pytest
 from gateway.protocol.client import Client, RemoteError
 from gateway.thrift_gen.TCLIService import ttypes
 from tests.attacks.attacker import answer
+from tests.attacks.test_rest import execute
 from tests.live.disk import Disk
 from tests.live.gateway import Server, start_server
 
@@ -66,6 +67,18 @@ def test_results_of_one_caller_take_half_of_the_disk(own: Server) -> None:
                 break
         assert len(answer(ann, LARGE.format(10_000))) == 10_000
         assert state_of(ann, kept) == "FINISHED_STATE"
+
+
+def test_rows_behind_a_limit_of_bytes_take_no_disk(own: Server) -> None:
+    """They were written all the same, counted for nobody, and the statement failed once they were too many."""
+    told = execute(
+        own, LARGE.format(1_000_000), byte_limit=1_000_000, disposition="EXTERNAL_LINKS", format="ARROW_STREAM"
+    )
+    assert told["status"] == {"state": "SUCCEEDED"}
+    assert told["manifest"]["truncated"] and 500 < told["manifest"]["total_row_count"] <= 1000
+    assert spooled(own) < 20 << 20
+    whole = execute(own, LARGE.format(900), byte_limit=1_000_000)
+    assert (whole["manifest"]["truncated"], whole["manifest"]["total_row_count"]) == (False, 900)
 
 
 def test_results_of_one_caller_leave_half_of_a_disk_that_is_smaller_than_the_limit(

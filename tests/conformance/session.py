@@ -58,6 +58,7 @@ class Result:
 @dataclass(slots=True)
 class _Collector:
     cancelled: bool = False
+    has_enough: bool = False
     schema: StructType | None = None
     batches: list[pa.RecordBatch] = field(default_factory=list)
     changes: tuple[SessionChange, ...] = ()

@@ -17,7 +17,7 @@ from gateway.worker_jobs import Parameter
 class Events:
     """An `Emit` that keeps everything."""
 
-    cancelled = False
+    cancelled = has_enough = False
 
     def __init__(self) -> None:
         self.events: list[Any] = []

@@ -37,7 +37,7 @@ class Outcome:
 
 
 class _Collector:
-    cancelled = False
+    cancelled = has_enough = False
 
     def __init__(self) -> None:
         self.schema: StructType | None = None

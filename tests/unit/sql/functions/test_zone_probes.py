@@ -26,7 +26,7 @@ PROBES = [json.loads(line) for line in LINES[1:]]
 class Answer:
     """Collects what a runner emits."""
 
-    cancelled = False
+    cancelled = has_enough = False
 
     def __init__(self) -> None:
         self.schema: StructType | None = None
