@@ -38,8 +38,17 @@ def _set(value: str, seconds: int, host: str, *, secure: bool) -> bytes:
     return text.encode("latin-1", "replace")
 
 
-def sent(headers: Mapping[str, str]) -> str:
-    """What a browser has sent back, "" without it."""
+def sent(headers: Mapping[str, str], *, secure: bool) -> str:
+    """What a browser has sent back, "" without it.
+
+    Over TLS the plain name does not count: hosts beside this one, and whoever is between, can give a browser such a cookie.
+    """
+    protected, plain = all_sent(headers)
+    return protected or ("" if secure else plain)
+
+
+def all_sent(headers: Mapping[str, str]) -> tuple[str, str]:
+    """What a browser has sent back by the name over TLS and by the plain one, "" without it."""
     found = dict(pair.strip().partition("=")[::2] for pair in headers.get("cookie", "").split(";"))
     protected, plain = _names(headers.get("host", ""))
-    return found.get(protected) or found.get(plain) or ""
+    return found.get(protected, ""), found.get(plain, "")

@@ -79,11 +79,11 @@ class ConsoleServer:
         )
         return _told({"user": identity.name}, (b"set-cookie", cookie))
 
-    def caller(self, headers: Mapping[str, str]) -> str:
+    def caller(self, headers: Mapping[str, str], origin: str) -> str:
         """The name of who has signed in. Raises AuthenticationError."""
         if self.everybody:
             return self._authenticator.authenticate({}).name
-        found = self._signed_in.find(cookies.sent(headers))
+        found = self._signed_in.find(cookies.sent(headers, secure=cookies.is_secure(headers, origin)))
         if found is None:
             raise AuthenticationError("none", "Sign in with a token.")
         return found.name
@@ -97,7 +97,8 @@ class ConsoleServer:
     ) -> Reply:
         """The answer to a call; never raises."""
         if path == _SIGN_OUT and method == "POST":
-            self._signed_in.close(cookies.sent(headers))
+            for each in cookies.all_sent(headers):
+                self._signed_in.close(each)
             forget = cookies.taken(headers.get("host", ""), secure=cookies.is_secure(headers, origin))
             return _told({}, (b"set-cookie", forget))
         asked = Caller(Principal(caller), _CLIENT, origin)

@@ -340,7 +340,7 @@ class HttpApp:
         try:
             if signs_in and method == "POST":
                 return console.sign_in(headers, origin, await self._form(receive))
-            caller = console.caller(headers)
+            caller = console.caller(headers, origin)
         except AuthenticationError as error:
             if signs_in:
                 self._failed_login(scope, error, LOGIN)

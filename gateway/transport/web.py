@@ -48,7 +48,7 @@ class Console(Protocol):
     def sign_in(self, headers: Mapping[str, str], origin: str, body: bytes) -> Reply:
         """The answer to a token. Quick. Raises AuthenticationError."""
 
-    def caller(self, headers: Mapping[str, str]) -> str:
+    def caller(self, headers: Mapping[str, str], origin: str) -> str:
         """The name of who has signed in. Quick. Raises AuthenticationError."""
 
     def waits(self, method: str, path: str) -> bool:

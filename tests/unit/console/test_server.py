@@ -185,6 +185,19 @@ def test_the_cookie_is_out_of_reach_and_not_the_token(closed: Door) -> None:
     assert closed.ask("GET", "/console/api/me", cookie=headers["set-cookie"].partition(";")[0])[1]["user"] == "ann"
 
 
+def test_over_tls_a_cookie_that_others_can_set_is_none(closed: Door) -> None:
+    """Hosts beside this one can give a browser the plain one: their sign-in, in place of its user's or behind a sign-out."""
+    plain = closed.sign_in("r-token")
+    over_tls = {"origin": f"https://{closed.host}", "sec_fetch_site": "same-origin"}
+    assert closed.ask("GET", "/console/api/me", cookie=plain)[0] == 200
+    assert closed.ask("GET", "/console/api/me", cookie=plain, **over_tls)[0] == 401
+    _, _, headers = closed.ask("POST", "/console/api/sign-in", {"token": "a-token"}, cookie=plain, **over_tls)
+    both = f"{plain}; {headers['set-cookie'].partition(';')[0]}"
+    assert closed.ask("GET", "/console/api/me", cookie=both)[1]["user"] == "ann"
+    assert closed.ask("POST", "/console/api/sign-out", {}, cookie=both, **over_tls)[0] == 200
+    assert closed.ask("GET", "/console/api/me", cookie=both)[0] == 401  # also where a proxy does not tell of TLS
+
+
 def test_who_has_signed_out_is_out(closed: Door) -> None:
     cookie, other = closed.sign_in("a-token"), closed.sign_in("a-token")
     assert cookie != other
