@@ -241,7 +241,11 @@ class WorkerPool:
     def _on_event(self, seat: Seat, run: PoolRun, event: Event) -> None:
         if isinstance(event, (Finished, Failed, Yielded)):
             with self._changed:
-                following = self._seats.release(seat, self._stopping)
+                told_to_stop = run.verdict is not None
+                following = self._seats.release(seat, self._stopping or told_to_stop)
+                if told_to_stop:  # its engine may go on in threads that nothing ends: the next job would wait for them
+                    seat.reason = "its job was told to stop"
+                    seat.process.kill()
             if following is not None:
                 self._send_job(seat, following)
             self._finish(run, event)

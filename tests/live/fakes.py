@@ -85,6 +85,11 @@ def _sleep(run: _Run, seconds: str) -> None:
     run.emit(Progress(None, "slept"))
 
 
+def _until(run: _Run, mark: str) -> None:
+    while not os.path.exists(mark):
+        time.sleep(0.005)
+
+
 def _busy(run: _Run, seconds: str) -> None:
     end = time.monotonic() + float(seconds)
     while time.monotonic() < end:  # looks at nothing, so that no cancel is seen
@@ -162,6 +167,7 @@ STEPS: dict[str, Callable[..., None]] = {
     "computing": lambda run: run.emit(Planning(False)),
     "rows": _rows,  # count, rows per batch, width of the text
     "sleep": _sleep,  # seconds; stops when asked
+    "until": _until,  # path of a mark
     "busy": _busy,  # seconds; never asks
     "haunt": _haunt,  # seconds
     "die": _die,
