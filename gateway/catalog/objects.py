@@ -219,11 +219,6 @@ def new_volume(name: TableName, comment: str | None = None) -> StoredVolume:
     return StoredVolume(name, comment, secrets.token_hex(5))
 
 
-def is_of_volume(folder: str) -> bool:
-    """Whether a folder has the name of that of a volume with a mark."""
-    return _MADE.fullmatch(folder.rpartition(".")[2]) is not None
-
-
 def may_lie(folder: str, places: Iterable[str], root: str) -> bool:
     """Whether an external table may lie in a folder: below one of `places`, apart from the tables of the catalog at `root`."""
     below = any(is_under(folder, place) and folder != place for place in places)

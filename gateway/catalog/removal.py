@@ -9,15 +9,13 @@ import os
 import stat
 import time
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 
 from gateway.catalog import objects, volumes
-from gateway.catalog.base import TableName
-from gateway.catalog.objects import StoredVolume
 from gateway.delta.containment import held_folder, real_path, remove_tree
 from gateway.delta.write import STAGING
-from gateway.errors import GatewayError, ServerError
+from gateway.errors import ServerError, UserError
 
 _TRASH = ".dropped-"
 _STALE_SECONDS = 86_400
@@ -51,8 +49,7 @@ def remove_empty(folder: str, left: Sequence[str], root: str) -> bool:
 
 
 def sweep(root: str, schemas: Iterable[str]) -> None:
-    """Remove what processes that were killed left behind: half-made and half-dropped tables, drafts, and folders of volumes
-    that are no more, a day old or more.
+    """Remove what processes that were killed left behind: half-made and half-dropped tables, a day old or more.
 
     What is gone by now, or cannot be listed or removed, is left: nothing in a warehouse keeps a process from starting. So is
     what takes long, for the processes that start later.
@@ -64,7 +61,6 @@ def sweep(root: str, schemas: Iterable[str]) -> None:
             partial(_sweep_tables, parent, root, oldest, until),
             partial(objects.sweep, os.path.join(parent, objects.FOLDER), root, objects.DRAFT, oldest),
             partial(objects.sweep, os.path.join(parent, volumes.FOLDER, volumes.DRAFTS), root, "", oldest),
-            partial(_sweep_volumes, parent, root, oldest, until),
         ):
             if time.monotonic() > until:
                 return
@@ -72,28 +68,14 @@ def sweep(root: str, schemas: Iterable[str]) -> None:
                 swept()
             except FileNotFoundError:
                 continue  # dropped meanwhile
-            except (OSError, GatewayError) as error:
+            except (OSError, UserError) as error:
                 _log.warning("what killed processes may have left in %s is not removed: %s", parent, error)
 
 
 def _sweep_tables(parent: str, root: str, oldest: float, until: float) -> None:
-    _sweep_folders(parent, root, oldest, until, lambda name: name.startswith((_TRASH, STAGING)))
-
-
-def _sweep_volumes(parent: str, root: str, oldest: float, until: float) -> None:
-    """Those that no volume names by now: dropped by a process that was killed, or made for a file beside their DROP."""
-    names = objects.names(parent, StoredVolume)
-    found = (objects.read(parent, StoredVolume, name, TableName("", "", name)) for name in names)
-    named = {volume.folder for volume in found if volume is not None}
-    folder = os.path.join(parent, volumes.FOLDER)
-    _sweep_folders(folder, root, oldest, until, lambda name: objects.is_of_volume(name) and name not in named)
-
-
-def _sweep_folders(parent: str, root: str, oldest: float, until: float, is_left: Callable[[str], bool]) -> None:
-    """Remove the folders in a folder below `root` that were left behind, by their names."""
     with held_folder(parent, root) as held:
         with os.scandir(held) as entries:
-            begun = (e for e in entries if is_left(e.name) and e.is_dir(follow_symlinks=False))
+            begun = (e for e in entries if e.name.startswith((_TRASH, STAGING)) and e.is_dir(follow_symlinks=False))
             stale = [e.name for e in begun if e.stat(follow_symlinks=False).st_mtime < oldest]
         for name in stale:
             remove_tree(name, held, until)

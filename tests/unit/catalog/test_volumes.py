@@ -49,23 +49,6 @@ def test_a_volume_whose_drop_was_killed_leaves_nothing_to_the_next(
     assert catalog.volume_folder("default", "inbox") not in (None, str(left))
 
 
-def test_folders_of_volumes_that_are_no_more_are_swept(catalog: LocalCatalog) -> None:
-    catalog.put(new_volume(NAME, None), False)
-    kept = files(catalog)
-    old = kept.with_name(f"inbox.{'0' * 10}")
-    others = [kept.with_name("inbox"), kept.with_name("archive.2026")]  # of others, who may keep what they like there
-    for folder in (old, *others):
-        folder.mkdir()
-        (folder / "a").touch()
-    young = kept.with_name(f"inbox.{'1' * 10}")
-    young.mkdir()
-    for folder in (kept, old, *others):
-        os.utime(folder, (0, 0))
-    removal.sweep(catalog.root, ["default"])
-    assert sorted(kept.parent.iterdir()) == sorted([kept, young, *others])
-    assert (kept / "a").exists()
-
-
 def test_a_volume_without_a_mark_keeps_its_files(catalog: LocalCatalog) -> None:
     catalog.put(StoredVolume(NAME), False)
     folder = files(catalog)
