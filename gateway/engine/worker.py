@@ -168,9 +168,8 @@ class JobEmit:
 
     def _deliver(self, count: int, message: pa.Buffer, held: int) -> None:
         if self._bytes_left is not None:
-            self.has_enough = (
-                message.size > self._bytes_left
-            )  # the front cuts this one, and shows by it that there were more
+            # The front cuts the one that is too much, and shows by it that there were more.
+            self.has_enough = message.size > self._bytes_left
             self._bytes_left -= message.size
         if self._spool is None and message.size <= self._inline_left:
             self._inline_left -= message.size
