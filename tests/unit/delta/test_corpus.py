@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
 import tarfile
 from collections import Counter
 from pathlib import Path
@@ -18,6 +17,7 @@ import pytest
 from gateway.delta.scan import DATASET, NATIVE, ScanPlan, plan_scan
 from gateway.delta.table import Snapshot, open_snapshot
 from gateway.errors import GatewayError, UnsupportedError
+from tests.live.changes import spell
 
 # Larger tables are compared by their number of rows only (none of them has expected rows).
 _MOST_ROWS = 20_000
@@ -48,17 +48,6 @@ def corpus(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         tar.extractall(folder, filter="data")
     found: Path = next(folder.rglob("manifest.json")).parent
     return found.resolve()
-
-
-def spell(value: Any) -> str:
-    """A value as text, so that NaN equals itself and -0.0 does not equal 0.0."""
-    if isinstance(value, float):
-        return "nan" if math.isnan(value) else repr(value)
-    if isinstance(value, dict):
-        return "{" + ",".join(f"{k}:{spell(v)}" for k, v in value.items()) + "}"
-    if isinstance(value, (list, tuple)):
-        return "[" + ",".join(map(spell, value)) + "]"
-    return repr(value)
 
 
 def bag(table: pa.Table) -> Counter[str]:
