@@ -256,6 +256,7 @@ class Merging:
     ) -> dict[str, b.Expr]:
         """The values that an UPDATE or INSERT gives, by the target's columns."""
         schema = self._schema(target)
+        changes.evolves = self.command.evolves
         if clause.action == "delete":
             return {}
         if clause.assignments is None:

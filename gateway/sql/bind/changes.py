@@ -15,11 +15,11 @@ from gateway.sql.bind.sites import called
 from gateway.sql.read.command_nodes import Assignment, Name
 from gateway.sql.read.tree import span_of
 from gateway.sql.typed import nodes as b
-from gateway.sql.typed.assignment import Assigned, assigned
+from gateway.sql.typed.assignment import Assigned, assigned, has_other_fields, in_order_of
 from gateway.sql.typed.catalogue import is_generator
 from gateway.sql.typed.coerce import coerced
 from gateway.sql.typed.walk import contains
-from gateway.sqltypes import BOOLEAN, STRING, DataType, StructField, StructType
+from gateway.sqltypes import BOOLEAN, STRING, StructField, StructType
 
 Bind = Callable[[], b.Expr]
 T = TypeVar("T")
@@ -64,6 +64,7 @@ class ChangeBinder:
         self.shown = shown
         self.what = what
         self.casts: list[Assigned] = []
+        self.evolves = False  # whether Delta would bring along fields that structs have not
         self.asks = False  # whether a condition or a value holds a subquery
 
     def target(self, table: Any, alias: str | None, more: int = 0) -> Target:
@@ -123,9 +124,10 @@ class ChangeBinder:
         return self.stored(found, column, span_of(tree))
 
     def stored(self, found: b.Expr, column: StructField, span: Span | None) -> b.Expr:
-        """A value cast to the type of the column that takes it; fields of structs are found by name, which Delta checks."""
-        if _named_otherwise(found.type, column.type):
-            raise unsupported(f"{self.what} of {column.name} by a struct whose fields are named otherwise", span)
+        """A value cast to the type of the column that takes it; fields of structs are found by their names, in either case."""
+        if self.evolves and has_other_fields(found.type, column.type):
+            raise unsupported(f"{self.what} of {column.name} by a struct whose fields are others", span)
+        found = in_order_of(found, column.type, span)
         self.casts += assigned(found.type, column, self.shown, True, span)
         return coerced(found, column.type)
 
@@ -274,14 +276,3 @@ def equal_to(given: Sequence[Assignment]) -> exp.Expr | None:
         test = exp.NullSafeEQ(this=column, expression=one.value.copy())
         found = test if found is None else exp.And(this=found, expression=test)
     return found
-
-
-def _named_otherwise(source: DataType, target: DataType) -> bool:
-    """Whether structs that meet, at any depth, have other fields or have them in another order."""
-    if isinstance(source, StructType) and isinstance(target, StructType):
-        theirs, ours = ([f.name.lower() for f in t.fields] for t in (source, target))
-        pairs = zip(source.fields, target.fields, strict=False)
-        return theirs != ours or any(_named_otherwise(f.type, g.type) for f, g in pairs)
-    if type(source) is type(target):
-        return any(map(_named_otherwise, source.children(), target.children()))
-    return False

@@ -95,6 +95,55 @@ def found_by_name(value: Expr, source: DataType, column: StructField, table: str
     return Call(column.type, renamed.nullable, "_fields_by_name", (renamed,), span=span)
 
 
+def in_order_of(value: Expr, target: DataType, span: Span | None) -> Expr:
+    """A value with the fields of its structs, at any depth, as a column of type `target` has them in an UPDATE or a MERGE.
+
+    They keep their types. Raises UserError DELTA_UPDATE_SCHEMA_MISMATCH_EXPRESSION for structs with other fields,
+    AMBIGUOUS_REFERENCE_TO_FIELDS for two of one name.
+    """
+    spelt, ordered = _arranged(value.type, target, span)
+    if spelt == ordered:  # as names are no part of what is cast
+        return value
+    renamed = coerced(value, spelt)
+    return Call(ordered, renamed.nullable, "_fields_by_name", (renamed,), span=span)
+
+
+def has_other_fields(source: DataType, target: DataType) -> bool:
+    """Whether structs that meet, at any depth, have not the same fields, in whatever order."""
+    try:
+        _arranged(source, target, None)
+    except UserError:
+        return True
+    return False
+
+
+def _arranged(source: DataType, target: DataType, span: Span | None) -> tuple[DataType, DataType]:
+    """The type of a value with the names of the column's fields, and with their order as well."""
+    if isinstance(source, StructType) and isinstance(target, StructType):
+        ours = {f.name.lower(): f for f in target.fields}
+        theirs = [f.name.lower() for f in source.fields]
+        if len(theirs) != len(ours) or not ours.keys() >= set(theirs):
+            text = f"Cannot cast {source.simple} to {target.simple}. All nested columns must match."
+            raise UserError("DELTA_UPDATE_SCHEMA_MISMATCH_EXPRESSION", text, span=span)
+        twice = next((name for name in theirs if theirs.count(name) > 1), None)
+        if twice is not None:
+            text = f"Ambiguous reference to the field `{twice}`. It appears {theirs.count(twice)} times in the schema."
+            raise UserError("AMBIGUOUS_REFERENCE_TO_FIELDS", text, span=span)
+        named: dict[str, tuple[StructField, ...]] = {}
+        for name, f in zip(theirs, source.fields, strict=True):
+            own = ours[name]
+            named[name] = tuple(replace(f, name=own.name, type=t) for t in _arranged(f.type, own.type, span))
+        return struct(*(named[name][0] for name in theirs)), struct(*(named[name][1] for name in ours))
+    if isinstance(source, ArrayType) and isinstance(target, ArrayType):
+        spelt, ordered = _arranged(source.element, target.element, span)
+        return replace(source, element=spelt), replace(source, element=ordered)
+    if isinstance(source, MapType) and isinstance(target, MapType):
+        keys, values = _arranged(source.key, target.key, span), _arranged(source.value, target.value, span)
+        first, second = (replace(source, key=k, value=v) for k, v in zip(keys, values, strict=True))
+        return first, second
+    return source, source
+
+
 def _more_fields(source: DataType, target: DataType, name: str) -> Iterator[str]:
     if isinstance(source, StructType) and isinstance(target, StructType):
         ours = {f.name: f.type for f in target.fields}

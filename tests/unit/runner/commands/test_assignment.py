@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from gateway.errors import GatewayError
-from tests.unit.runner.session import Session
+from tests.unit.runner.session import Session, refused
 
 DATA = Path(__file__).parents[3] / "data" / "store-assignment.csv"
 # Statement by column of the table.
@@ -97,6 +97,72 @@ def test_fields_of_structs_by_name_and_by_place(session: Session, columns: str, 
     session.run(f"CREATE TABLE t ({columns})")
     session.run(f"INSERT INTO t {text}")
     assert session.rows("SELECT s FROM t") == [(stored,)]
+
+
+@pytest.mark.parametrize(
+    ("columns", "value", "stored"),
+    [
+        (_STRUCT, _GIVEN, _BY_NAME),
+        (_STRUCT, "named_struct('B', 5, 'A', '2')", _BY_NAME),
+        (_STRUCT, "if(id > 9, named_struct('b', '5', 'a', 2), NULL)", None),
+        (_STRUCT, "named_struct('A', 2, 'B', '5')", _BY_NAME),
+        (_ARRAY, f"array({_GIVEN}, NULL)", [_BY_NAME, None]),
+        (_ARRAY, "array(named_struct('b', '5', 'a', 2L))", [_BY_NAME]),
+        (_MAP, f"map('k', {_GIVEN}, 'n', NULL)", [("k", _BY_NAME), ("n", None)]),
+        (
+            _DEEP,
+            "named_struct('l', array(named_struct('b', '1', 'a', 2)), 'o', named_struct('b', 7, 'a', '1'))",
+            {"o": {"a": 1, "b": "7"}, "l": [{"a": 2, "b": 1}]},
+        ),
+        (
+            _DEEP,
+            "named_struct('l', NULL, 'o', if(id > 9, named_struct('b', 'x', 'a', 1), NULL))",
+            {"o": None, "l": None},
+        ),
+    ],
+)
+def test_fields_that_update_and_merge_find_by_name(session: Session, columns: str, value: str, stored: object) -> None:
+    """In whatever order, and whatever is cast, as Delta with Spark does."""
+    session.run(f"CREATE TABLE t ({columns})")
+    session.run("INSERT INTO t (id) VALUES (1), (2)")
+    session.run(f"UPDATE t SET s = {value} WHERE id = 1")
+    merged = f"MERGE INTO t USING (SELECT id, {value} AS s FROM (VALUES (2), (3)) AS v(id)) q ON t.id = q.id"
+    session.run(f"{merged} WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *")
+    session.run(
+        f"{merged} WHEN MATCHED AND t.id = 3 THEN UPDATE SET s = q.s WHEN NOT MATCHED THEN INSERT (s) VALUES (q.s)"
+    )
+    assert session.rows("SELECT id, s FROM t ORDER BY id") == [(1, stored), (2, stored), (3, stored)]
+
+
+@pytest.mark.parametrize(
+    ("columns", "value", "condition"),
+    [
+        (_STRUCT, "named_struct('a', 1, 'b', 'x', 'c', 2)", "DELTA_UPDATE_SCHEMA_MISMATCH_EXPRESSION"),
+        (_STRUCT, "named_struct('b', 'x')", "DELTA_UPDATE_SCHEMA_MISMATCH_EXPRESSION"),
+        (_STRUCT, "struct(1, 'x')", "DELTA_UPDATE_SCHEMA_MISMATCH_EXPRESSION"),
+        (_STRUCT, "named_struct('b', 12, 'a', 'zzz')", "CAST_INVALID_INPUT"),
+        (_STRUCT, "named_struct('b', 12, 'a', 99999999999)", "DELTA_CAST_OVERFLOW_IN_TABLE_WRITE"),
+        (_ARRAY, "array(named_struct('b', 'x'))", "DELTA_UPDATE_SCHEMA_MISMATCH_EXPRESSION"),
+        (_DEEP, "named_struct('l', NULL, 'o', named_struct('a', 1))", "DELTA_UPDATE_SCHEMA_MISMATCH_EXPRESSION"),
+    ],
+)  # fmt: skip
+def test_structs_that_update_and_merge_refuse(session: Session, columns: str, value: str, condition: str) -> None:
+    session.run(f"CREATE TABLE t ({columns})")
+    session.run("INSERT INTO t (id) VALUES (1)")
+    merge = f"INTO t USING (SELECT 1 AS id, {value} AS s) q ON t.id = q.id WHEN MATCHED THEN UPDATE SET *"
+    assert refused(session, f"UPDATE t SET s = {value}").condition == condition
+    assert refused(session, f"MERGE {merge}").condition == condition
+    if condition.endswith("MISMATCH_EXPRESSION"):  # Delta would bring fields along
+        assert refused(session, f"MERGE WITH SCHEMA EVOLUTION {merge}").condition == "UNSUPPORTED_FEATURE"
+    assert session.rows("SELECT * FROM t") == [(1, None)]
+
+
+def test_a_field_that_an_update_gives_twice(session: Session) -> None:
+    session.run(f"CREATE TABLE t ({_STRUCT})")
+    twice = refused(session, "UPDATE t SET s = named_struct('a', 1, 'a', 2)")
+    assert twice.condition == "AMBIGUOUS_REFERENCE_TO_FIELDS"
+    more = refused(session, "UPDATE t SET s = named_struct('a', 1, 'a', 2, 'b', 3)")
+    assert more.condition == "DELTA_UPDATE_SCHEMA_MISMATCH_EXPRESSION"
 
 
 def test_overwritten_fields_of_structs_by_name(session: Session) -> None:
