@@ -129,11 +129,10 @@ class Runner(Handler):
         env.tables.compute = partial(self._computed, env.context)
         return env
 
-    def _computed(self, context: Context, rel: Rel, ids: Ids) -> int | None:
-        """The BIGINT of a query of one row, which stands in a statement where a constant has to be known."""
+    def _computed(self, context: Context, rel: Rel, ids: Ids) -> Any:
+        """The value of a query of one row, which stands in a statement where a constant has to be known."""
         schema = struct(*(StructField(c.name, c.type, c.nullable) for c in rel.columns))
         query = BoundQuery(rel, schema, ids if ids.subqueries else None)
-        value: int | None
         (value,) = only_row(plan(compile_query(query, context)), self, _Nowhere())
         self.engine.measured()  # it is no operator of the statement's
         return value

@@ -202,7 +202,7 @@ class StatementTables:
         """The parsed query of a view."""
         return _view_tree(view.query)
 
-    def computed(self, rel: Any, ids: Any) -> int | None:
+    def computed(self, rel: Any, ids: Any) -> Any:
         """The value of a query of one row. Raises what it raises, UnsupportedError where no engine can be asked."""
         if self.compute is None:
             raise unsupported("a constant that would have to be computed here")

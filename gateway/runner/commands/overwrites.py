@@ -35,8 +35,23 @@ from gateway.sql.compile import binder_of, compile_query, queried
 from gateway.sql.functions.fold import fold
 from gateway.sql.read import command_nodes as c
 from gateway.sql.typed import nodes as b
-from gateway.sqltypes import BOOLEAN, StructField
+from gateway.sql.typed.coerce import coerced, plain
+from gateway.sqltypes import (
+    BIGINT,
+    BINARY,
+    BOOLEAN,
+    DOUBLE,
+    FLOAT,
+    INT,
+    SMALLINT,
+    STRING,
+    TINYINT,
+    DecimalType,
+    StructField,
+)
 
+# Types of columns whose constants the engine tells as literals have them.
+_COMPUTED = (BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, STRING, BINARY)
 _DYNAMIC: Parameters = {"mode": "Overwrite", "partitionBy": "[]", "isDynamicPartitionOverwrite": True}
 #: The constants of PARTITION by the table's columns.
 Static = Mapping[str, b.Lit]
@@ -58,12 +73,25 @@ def static_partition(command: c.Insert, table: DeltaBoundTable, env: Environment
 
 
 def constant(given: c.Assignment, column: StructField, table: DeltaBoundTable, env: Environment) -> b.Lit:
-    """A value of PARTITION, as its column takes it. Raises UnsupportedError for one that is not known here."""
+    """A value of PARTITION, as its column takes it: one that is not known here is computed of its text, as Spark does.
+
+    Raises UserError CAST_INVALID_INPUT for a text that means none, UnsupportedError for one that stays unknown.
+    """
     binder = binder_of(env.context, env.tables, env.session.views, env.parameters)
-    value = fold(ChangeBinder(binder, quoted(table), "INSERT").value(given, column, Scope()), env.context)
-    if value is None:
+    stored = ChangeBinder(binder, quoted(table), "INSERT").value(given, column, Scope())
+    value = fold(stored, env.context)
+    if value is not None:
+        return value
+    bare = stored.arg if isinstance(stored, b.Cast) and stored.implicit else stored
+    wanted = b.Cast(plain(column.type), True, coerced(bare, STRING))
+    rows = b.Project((b.Col(wanted.type, True, binder.ids.take(), "value"),), b.OneRow(()), (wanted,))
+    try:
+        found = env.tables.computed(rows, binder.ids)
+    except UserError as error:
+        raise error.at(given.column.span) from None
+    if found is not None and plain(column.type) not in _COMPUTED and not isinstance(column.type, DecimalType):
         raise unsupported(f"this value for {given.column} in PARTITION", given.column.span)
-    return value
+    return b.Lit(column.type, found is None, found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +102,7 @@ class Overwrite:
     table: DeltaBoundTable
     grown: DeltaBoundTable
     metadata: dict[str, Any] | None  # which it gets with them
+    partition: Static
     numbers: Numbering | None = None
 
     def change(self, parameters: Parameters, metrics: Callable[[Replaced], dict[str, int]]) -> Change:
@@ -91,7 +120,10 @@ def overwrite(of: Overwrite, rows: BoundQuery, binder: Binder, env: Environment,
     check_changeable(one.snapshot)
     if command.evolves:
         one.evolve(of.grown, of.metadata)
-    statics = [given for given in command.partition if given.value is not None]
+    stored = {name.lower(): value for name, value in of.partition.items()}
+    statics = [
+        (given, stored[given.column.parts[-1].lower()]) for given in command.partition if given.value is not None
+    ]
     condition = command.replaced if command.replaced is not None else equal_to(statics)
     if condition is not None:
         one.check(kept(condition))

@@ -146,7 +146,7 @@ def insert(command: c.Insert, job: Statement, env: Environment, runner: Queries,
     numbers = numbering(grown.snapshot, [given], command.table.span)
     try:
         if replaces:
-            change = Overwrite(command, table, grown, metadata, numbers)
+            change = Overwrite(command, table, grown, metadata, partition, numbers)
             return overwrite(change, rows, binder, env, runner, emit)
         write.check_appendable(table.location)
         guarded = guarded_query(rows, grown.snapshot, binder)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any, TypeVar
 
 from sqlglot import exp
@@ -267,12 +268,30 @@ def chosen(default: b.Expr, *choices: tuple[b.Expr, b.Expr]) -> b.Expr:
     return b.Case(default.type, nullable, tuple(whens), default)
 
 
-def equal_to(given: Sequence[Assignment]) -> exp.Expr | None:
-    """The condition that columns have the values of a PARTITION clause; None for no columns."""
+def equal_to(given: Sequence[tuple[Assignment, b.Lit]]) -> exp.Expr | None:
+    """The condition that columns have the values of a PARTITION clause, as they are stored; None for no columns."""
     found: exp.Expr | None = None
-    for one in given:
+    for one, stored in given:
         column = exp.Column(this=exp.Identifier(this=one.column.parts[-1], quoted=True))
         assert one.value is not None
-        test = exp.NullSafeEQ(this=column, expression=one.value.copy())
+        test = exp.NullSafeEQ(this=column, expression=_as_stored(one.value, stored))
         found = test if found is None else exp.And(this=found, expression=test)
     return found
+
+
+def _as_stored(tree: exp.Expr, stored: b.Lit) -> exp.Expr:
+    """A constant that means what is stored, beside whose column no cast changes which rows it is equal to.
+
+    Texts beside a number would be read as numbers, and '01' be equal to 1.
+    """
+    value = stored.value
+    if isinstance(value, str):
+        return exp.Literal.string(value)
+    if isinstance(value, bool):
+        return exp.Boolean(this=value)
+    if isinstance(value, float):
+        return exp.Literal.string(repr(value))
+    if isinstance(value, Decimal):
+        digits = exp.Literal.number(f"{abs(value):f}")
+        return exp.Neg(this=digits) if value < 0 else digits
+    return tree.copy()

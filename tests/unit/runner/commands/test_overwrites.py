@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -110,7 +111,7 @@ def test_truncate_leaves_no_row(parted: Session) -> None:
         ("INSERT INTO t REPLACE USING (id) VALUES (9, 'a', 5)", "UNRESOLVED_COLUMN.WITH_SUGGESTION"),
         ("INSERT OVERWRITE t VALUES (1)", "DELTA_INSERT_COLUMN_ARITY_MISMATCH"),
         ("INSERT OVERWRITE t PARTITION (id = 1) VALUES ('a', 1)", "UNSUPPORTED_FEATURE"),
-        ("INSERT OVERWRITE t PARTITION (q = 'x', p) VALUES (1, 'a')", "UNSUPPORTED_FEATURE"),
+        ("INSERT OVERWRITE t PARTITION (q = 'x', p) VALUES (1, 'a')", "CAST_INVALID_INPUT"),
         ("INSERT OVERWRITE t PARTITION (p = 'a', q) IF NOT EXISTS VALUES (1, 2)", "UNSUPPORTED_FEATURE"),
         ("INSERT OVERWRITE DIRECTORY '/tmp/x' SELECT 1", "UNSUPPORTED_FEATURE"),
         ("INSERT OVERWRITE t SELECT 1 / (id - id), p, q FROM t", "DIVIDE_BY_ZERO"),
@@ -182,3 +183,54 @@ def test_tables_without_partitions_are_replaced_as_a_whole(session: Session) -> 
     session.run("INSERT INTO t VALUES (1)")
     session.run("INSERT OVERWRITE t VALUES (2)")
     assert rows_here_and_there(session) == [(2,)]
+
+
+@pytest.mark.parametrize(
+    ("column", "stored", "given", "left"),
+    [
+        ("STRING", "('1'), ('01'), ('1.0'), ('x')", "1", ["01", "1", "1.0", "x"]),
+        ("STRING", "('7'), ('007')", "007", ["007", "7"]),
+        ("STRING", "('2020-01-01'), ('2020-1-1')", "DATE'2020-01-01'", ["2020-01-01", "2020-1-1"]),
+        ("STRING", "('true'), ('TRUE'), ('x')", "true", ["TRUE", "true", "x"]),
+        ("CHAR(3)", "('1'), ('01')", "1", ["01 ", "1  "]),
+        ("BOOLEAN", "(true), (false)", "'TRUE'", [False, True]),
+        ("BOOLEAN", "(true), (false)", "1", [False, True]),
+        ("DECIMAL(5,2)", "(4.50), (4.51)", "'4.5'", [Decimal("4.50"), Decimal("4.51")]),
+        ("DECIMAL(5,2)", "(-4.50), (4.50)", "-4.5", [Decimal("-4.50"), Decimal("4.50")]),
+        ("DOUBLE", "(4.5), (4)", "'4.50'", [4.0, 4.5]),
+        ("FLOAT", "(1.1), (4)", "1.1", [1.100000023841858, 4.0]),
+        ("FLOAT", "(1.1), (4)", "'1.10'", [1.100000023841858, 4.0]),
+        ("BINARY", "('abc'), ('d')", "'abc'", [b"abc", b"d"]),
+        ("INT", "(1), (2)", "' 01 '", [1, 2]),
+    ],
+)
+def test_a_partition_is_the_one_that_its_rows_are_stored_in(
+    session: Session, column: str, stored: str, given: str, left: list[Any]
+) -> None:
+    """Others whose texts mean the same number or day stay, as with Delta on Spark; each value is one of its text."""
+    session.run(f"CREATE TABLE t (id INT, p {column}) PARTITIONED BY (p)")
+    session.run(f"INSERT INTO t SELECT 0, p FROM VALUES {stored} AS v(p)")
+    assert session.rows(f"INSERT OVERWRITE t PARTITION (p = {given}) VALUES (9)") == [(1, 1)]
+    assert session.rows("SELECT p FROM t ORDER BY p") == [(p,) for p in left]
+    assert session.rows("SELECT count(*) FROM t WHERE id = 9") == [(1,)]
+    session.run(f"INSERT INTO t PARTITION (p = {given}) VALUES (9)")
+    assert session.rows("SELECT count(*), count(DISTINCT p) FROM t WHERE id = 9") == [(2, 1)]
+
+
+@pytest.mark.parametrize(
+    ("column", "given", "condition"),
+    [
+        ("BOOLEAN", "'maybe'", "CAST_INVALID_INPUT"),
+        ("DATE", "'nope'", "CAST_INVALID_INPUT"),
+        ("INT", "'4.7'", "CAST_INVALID_INPUT"),
+        ("INT", "4.7", "CAST_INVALID_INPUT"),
+        ("SMALLINT", "40000", "CAST_INVALID_INPUT"),
+        ("TIMESTAMP", "1", "CAST_INVALID_INPUT"),
+        ("DECIMAL(5,2)", "12345.678", "NUMERIC_VALUE_OUT_OF_RANGE.WITH_SUGGESTION"),
+        ("STRING", "x", "UNRESOLVED_COLUMN.WITHOUT_SUGGESTION"),
+    ],
+)
+def test_what_is_no_partition(session: Session, column: str, given: str, condition: str) -> None:
+    session.run(f"CREATE TABLE t (id INT, p {column}) PARTITIONED BY (p)")
+    assert refused(session, f"INSERT INTO t PARTITION (p = {given}) VALUES (9)").condition == condition
+    assert session.rows("SELECT * FROM t") == []
