@@ -71,6 +71,18 @@ def map_from_lists(spec: UdfSpec) -> Kernel:
     return kernel
 
 
+@implementation("void_map")
+def void_map(spec: UdfSpec) -> Kernel:
+    """A map without entries for each row of the argument."""
+    whole = spec.returns.arrow()
+
+    def kernel(rows: pa.Array) -> pa.Array:
+        offsets = pa.array(np.zeros(len(rows) + 1, dtype=np.int32))
+        return pa.MapArray.from_arrays(offsets, pa.nulls(0, whole.key_type), pa.nulls(0, whole.item_type), type=whole)
+
+    return kernel
+
+
 @implementation("map_from_entry_list")
 def map_from_entry_list(spec: UdfSpec) -> Kernel:
     """map_from_entries(array of structs of two): NULL if an entry is."""

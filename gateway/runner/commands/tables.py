@@ -43,10 +43,11 @@ from gateway.sql.typed.assignment import (
     overflown,
     too_few,
     too_many,
+    with_maps_of,
     with_names_of,
 )
 from gateway.sql.typed.coerce import coerced
-from gateway.sqltypes import DataType, StructField, StructType, struct
+from gateway.sqltypes import DataType, MapType, StructField, StructType, struct
 
 
 def create_table(command: c.CreateTable, job: Statement, env: Environment, runner: Queries, emit: Emit) -> Answer:
@@ -248,6 +249,13 @@ def aligned(
     sources = _sources(command, others, given)
     by_name = are_found_by_name(sources)
     types = {f.name: source for _, source, f in sources}
+    maps = {
+        given[f.name.lower()].id: f.type
+        for f in others.fields
+        if f.name.lower() in given and isinstance(f.type, MapType)
+    }
+    query = dataclasses.replace(query, rel=with_maps_of(query.rel, maps))
+    columns = {column.id: column for column in query.rel.columns}
     casts: list[Assigned] = []
     exprs: list[b.Expr] = []
     for f in schema.fields:
@@ -258,7 +266,7 @@ def aligned(
             exprs.append(found_by_name(found, types[f.name], f, table, command.query.span))
         elif found is not None:
             casts += assigned(found.type, f, table, in_order, command.query.span)
-            exprs.append(coerced(found, f.type))
+            exprs.append(coerced(columns[found.id], f.type))
         elif GENERATED in target.snapshot.by_name[f.name].metadata:
             exprs.append(b.null(f.type))  # until what it is computed from is of the table's types
         elif (default := default_of(f, target.snapshot, binder)) is not None:

@@ -92,7 +92,9 @@ def _bind_map(function: Function, site: Site) -> Expr:
 def _lower_map(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
     t = map_type_of(call)
     if not args:
-        raise refused(call, "A map without entries")
+        if t.key == VOID:  # of which Arrow has none
+            raise refused(call, "A map without entries")
+        return bound.udf("void_map", t, Lit(INT, False, 0), nullable=False)
     if t.key == VOID:
         raise UserError("NULL_MAP_KEY", "Cannot use null as map key.", span=call.span)
     keys = bound.fn("make_array", array(t.key), *args[::2], nullable=False)

@@ -45,6 +45,7 @@ from gateway.sql.lowering.evaluation import (
     written_item,
 )
 from gateway.sql.lowering.frames import ranged, with_one_zero
+from gateway.sql.typed.assignment import is_void_map
 from gateway.sql.typed.catalogue import BOUNDED, WINDOWED, Catalogue, Context, Function, is_steady
 from gateway.sql.typed.nodes import (
     Agg,
@@ -72,6 +73,7 @@ from gateway.sqltypes import (
     VOID,
     DataType,
     DecimalType,
+    MapType,
     decimal,
     is_nested,
     is_numeric,
@@ -161,6 +163,8 @@ class Lowering:
         if isinstance(expr, Call):
             return self._call(expr)
         if isinstance(expr, Cast):
+            if is_void_map(expr.arg) and isinstance(expr.type, MapType):
+                return self.lower(replace(expr.arg, type=expr.type))
             arg = self.lower(expr.arg)
             folded = fold_cast(arg, expr.type, self.context) if isinstance(arg, Lit) and not expr.is_try else None
             return folded or lower_cast(expr, arg, self.context)

@@ -7,15 +7,27 @@ as the table's, and their types are too, but for the order of fields (DeltaAnaly
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gateway.errors import Span, UserError, unsupported
 from gateway.sql.typed.coerce import can_cast, cast_refusal, coerced, plain
-from gateway.sql.typed.nodes import Call, Expr
-from gateway.sqltypes import ArrayType, DataType, DecimalType, MapType, StructField, StructType, is_nested, struct
+from gateway.sql.typed.nodes import Call, Expr, Lit, Project, Rel, Values
+from gateway.sqltypes import (
+    VOID,
+    ArrayType,
+    DataType,
+    DecimalType,
+    MapType,
+    StructField,
+    StructType,
+    is_nested,
+    map_of,
+    struct,
+)
 
 # The engine's own casts between numbers do not tell the decimal type that a value does not fit.
+_VOID_MAP = map_of(VOID, VOID, False)
 _NAMELESS = "cannot be represented in the result's decimal type"
 
 
@@ -93,6 +105,38 @@ def found_by_name(value: Expr, source: DataType, column: StructField, table: str
         return coerced(value, column.type)
     renamed = coerced(value, source)
     return Call(column.type, renamed.nullable, "_fields_by_name", (renamed,), span=span)
+
+
+def with_maps_of(rel: Rel, types: Mapping[int, DataType]) -> Rel:
+    """Rows whose columns of maps without entries, by their numbers, have the types of the columns that take them.
+
+    `map()` is a MAP<VOID, VOID>, of which the engine has none. Columns that hold it otherwise than as a constant keep it.
+    """
+    places = [i for i, column in enumerate(rel.columns) if column.id in types and column.type == _VOID_MAP]
+    if isinstance(rel, Values):
+        places = [i for i in places if all(is_void_map(row[i]) or _is_null(row[i]) for row in rel.rows)]
+    elif isinstance(rel, Project):
+        places = [i for i in places if is_void_map(rel.exprs[i])]
+    else:
+        return rel
+    wanted = {i: types[rel.columns[i].id] for i in places}
+
+    def typed(cells: Sequence[Expr]) -> tuple[Expr, ...]:
+        return tuple(replace(cell, type=wanted[i]) if i in wanted else cell for i, cell in enumerate(cells))
+
+    columns = tuple(replace(column, type=wanted.get(i, column.type)) for i, column in enumerate(rel.columns))
+    if isinstance(rel, Values):
+        return Values(columns, tuple(map(typed, rel.rows)))
+    return Project(columns, rel.input, typed(rel.exprs))
+
+
+def is_void_map(e: Expr) -> bool:
+    """Whether a value is `map()`, which is a map of whatever types it is cast to."""
+    return isinstance(e, Call) and e.fn == "map" and not e.args
+
+
+def _is_null(e: Expr) -> bool:
+    return isinstance(e, Lit) and e.value is None
 
 
 def in_order_of(value: Expr, target: DataType, span: Span | None) -> Expr:

@@ -209,7 +209,7 @@ def test_one_bad_row_of_many_leaves_nothing(shop: Session) -> None:
         ("INSERT INTO j BY NAME SELECT 1 AS id, 2 AS ID", "DELTA_DUPLICATE_COLUMNS_FOUND.READ_SCHEMA", "42711"),
         ("INSERT INTO i BY NAME SELECT 1 AS small", "DELTA_INSERT_COLUMN_MISMATCH", "42802"),
         ("INSERT INTO j SELECT DISTINCT id, DEFAULT FROM i", "UNSUPPORTED_FEATURE", "0A000"),
-        ("INSERT INTO j SELECT 1, coalesce(map(), map(1, array(1)))", "UNSUPPORTED_FEATURE", "0A000"),
+        ("INSERT INTO j SELECT 1, size(map())", "UNSUPPORTED_FEATURE", "0A000"),
         ("INSERT INTO j VALUES ()", "PARSE_SYNTAX_ERROR", "42601"),
         ("INSERT INTO nope VALUES (1)", "TABLE_OR_VIEW_NOT_FOUND", "42P01"),
         ("INSERT INTO tv VALUES (1)", "EXPECT_TABLE_NOT_VIEW.NO_ALTERNATIVE", "42809"),
@@ -370,3 +370,27 @@ def test_rows_made_of_the_tables_own_are_no_blind_append(session: Session, monke
 def test_numbers_of_properties_have_an_end(session: Session, key: str) -> None:
     error = refused(session, f"CREATE TABLE t (a INT) TBLPROPERTIES ('{key}' = '{'1' * 5000}')")
     assert (error.condition, error.sqlstate) == ("UNSUPPORTED_FEATURE", "0A000")
+
+
+@pytest.mark.parametrize(
+    ("text", "stored"),
+    [
+        ("INSERT INTO t VALUES (1, map(), NULL)", [(1, [], None)]),
+        ("INSERT INTO t VALUES (1, map(), map()), (2, NULL, map())", [(1, [], []), (2, None, [])]),
+        ("INSERT INTO t VALUES (1, map('a', 1), map()), (2, map(), NULL)", [(1, [("a", 1.0)], []), (2, [], None)]),
+        ("INSERT INTO t (n, id) SELECT map(), id FROM range(2)", [(0, None, []), (1, None, [])]),
+        ("INSERT INTO t BY NAME SELECT map() AS n, 3 AS id", [(3, None, [])]),
+        ("INSERT INTO t (id, m) SELECT 1, coalesce(NULL, map_concat(map(), map('a', 1.5D)))", [(1, [("a", 1.5)], None)]),
+        ("INSERT INTO t SELECT id, CASE WHEN id > 0 THEN map('k', 2D) ELSE map() END, CAST(map() AS MAP<INT, ARRAY<STRING>>) "
+         "FROM range(2)", [(0, [], []), (1, [("k", 2.0)], [])]),
+        ("MERGE INTO t USING (SELECT 5 AS id) s ON t.id = s.id WHEN NOT MATCHED THEN INSERT (id, m) VALUES (id, map())",
+         [(5, [], None)]),
+    ],
+)  # fmt: skip
+def test_maps_without_entries(session: Session, text: str, stored: list[tuple[Any, ...]]) -> None:
+    """They have the types of the columns that take them, as with Spark."""
+    session.run("CREATE TABLE t (id INT, m MAP<STRING, DOUBLE>, n MAP<INT, ARRAY<STRING>>)")
+    session.run(text)
+    assert session.rows("SELECT * FROM t ORDER BY id") == stored
+    session.run("UPDATE t SET m = map(), n = map()")
+    assert session.rows("SELECT m, n FROM t") == [([], [])] * len(stored)
