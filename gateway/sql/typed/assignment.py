@@ -26,8 +26,8 @@ from gateway.sqltypes import (
     struct,
 )
 
-# The engine's own casts between numbers do not tell the decimal type that a value does not fit.
 _VOID_MAP = map_of(VOID, VOID, False)
+# The engine's own casts between numbers do not tell the decimal type that a value does not fit.
 _NAMELESS = "cannot be represented in the result's decimal type"
 
 
