@@ -71,6 +71,7 @@ def test_a_subquery_chooses_rows(asked: Session, condition: str, left: list[int 
     ("change", "rows"),
     [
         ("st.a = (SELECT max(k) FROM q)", [(None, 12, None), (1, 12, 2), (2, 12, 3), (12, 12, 13)]),
+        ("st = (SELECT named_struct('b', 'x', 'A', 7L))", [(None, 7, None), (1, 7, 2), (2, 7, 3), (12, 7, 13)]),
         (
             "id = id + (SELECT count(*) FROM t u WHERE u.id < t.id)",
             [(None, None, None), (1, 1, 2), (3, None, 4), (14, 12, 15)],
@@ -128,7 +129,7 @@ def test_a_subquery_gives_values(asked: Session, change: str, rows: list[tuple[A
         ("DELETE FROM t WHERE (SELECT NULL)", "DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN"),
         ("DELETE FROM t WHERE id = :p AND id IN (SELECT k FROM q)", "UNBOUND_SQL_PARAMETER"),
         ("UPDATE t SET id = (SELECT max(k) FROM q), id = 5", "DELTA_CONFLICT_SET_COLUMN"),
-        ("UPDATE t SET st = (SELECT named_struct('b', 'x', 'a', 1))", "UNSUPPORTED_FEATURE"),
+        ("UPDATE t SET st = (SELECT named_struct('b', 'x', 'c', 1))", "DELTA_UPDATE_SCHEMA_MISMATCH_EXPRESSION"),
         ("UPDATE t SET g = (SELECT 1)", "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES"),
         ("UPDATE t SET id = (SELECT 1000)", "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES"),
         ("UPDATE t SET id = (SELECT 'x')", "CAST_INVALID_INPUT"),
