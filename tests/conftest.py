@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from gateway.engine.spark import setup
-from tests.conformance.shared import shared_folder
+from tests.conformance.shared import TABLES, shared_folder, unpacked
 from tests.live.disk import Disk, SmallDisk
 from tests.live.doors import Certificates, make_certificates
 from tests.live.gateway import Connect, Server, connections, start_server
@@ -103,6 +103,15 @@ def shared() -> Path:
     if folder is None:
         pytest.skip("the corpora are not here (set GATEWAY_SHARED)")
     return folder
+
+
+@pytest.fixture(scope="module")
+def tables_of_others(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of Delta tables that others wrote, unpacked; skips the test where they are missing."""
+    found = unpacked(tmp_path_factory.mktemp("others"))
+    if found is None:
+        pytest.skip(f"{TABLES} is not among the corpora")
+    return found
 
 
 @pytest.fixture(scope="session")

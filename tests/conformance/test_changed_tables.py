@@ -16,7 +16,6 @@ import pytest
 
 from gateway.errors import GatewayError, ServerError, UnsupportedError, UserError
 from gateway.runner import Runner, make_runner
-from tests.fuzz.tables import unpacked
 from tests.live.changes import Change, bag, changes
 from tests.unit.runner.session import Session
 
@@ -27,15 +26,7 @@ _DAMAGED = {"crafted/stats-numrecords-wrong/table"}
 
 
 @pytest.fixture(scope="module")
-def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    found = unpacked(tmp_path_factory.mktemp("others"))
-    if found is None:
-        pytest.skip("the corpora are not here (set GATEWAY_SHARED)")
-    return found
-
-
-@pytest.fixture(scope="module")
-def world(tables: Path, tmp_path_factory: pytest.TempPathFactory) -> World:
+def world(tables_of_others: Path, tmp_path_factory: pytest.TempPathFactory) -> World:
     folder = tmp_path_factory.mktemp("changes")
     (folder / "files").mkdir()
     runner = make_runner(
@@ -46,7 +37,7 @@ def world(tables: Path, tmp_path_factory: pytest.TempPathFactory) -> World:
         memory_limit=1 << 28,
     )
     runner.warm_up()
-    return World(runner, tables, folder / "files" / "t")
+    return World(runner, tables_of_others, folder / "files" / "t")
 
 
 class World:

@@ -35,13 +35,14 @@ from gateway.sql.read.commands import parse_command
 from gateway.sql.read.statement import read_statement
 from gateway.worker_jobs import Parameter
 from tests.conformance.session import Result, Session, open_runner
+from tests.conformance.shared import unpacked
 from tests.fuzz.compare import same_multiset
 from tests.fuzz.embedded import answered
 from tests.fuzz.expressions import Expressions
 from tests.fuzz.queries import Queries
 from tests.fuzz.relations import Table
 from tests.fuzz.scope import Column, Scope
-from tests.fuzz.tables import readable, unpacked
+from tests.fuzz.tables import readable
 from tests.fuzz.tempting import COLUMNS, JOINED, copies, make_tables
 
 Rows = list[list[Any]]

@@ -16,7 +16,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
-from tests.conformance.shared import ROOT
+from tests.conformance.shared import ROOT, unpacked
 from tests.fuzz import batches, neighbours, queries, reports, sessions, tables
 from tests.fuzz.compare import SOFT
 from tests.fuzz.embedded import Embedded
@@ -123,7 +123,7 @@ def main(arguments: list[str] | None = None) -> int:
         turns = iter([kind for kind, steps in SLICE.items() for _ in range(steps)])
         statements, seconds = sys.maxsize, math.inf
     with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
-        stored = tables.unpacked(Path(folder)) if "sessions" in kinds else None
+        stored = unpacked(Path(folder)) if "sessions" in kinds else None
         embedded = Embedded(Path(folder) / "embedded", (stored,) if stored is not None else ())
         with closing(embedded), Spark.opened(Path(folder) / "spark", long=long) as spark:
             machine = Machine(embedded, spark, tally, given.found)

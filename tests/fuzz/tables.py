@@ -4,29 +4,16 @@ checkout; where that is missing, sessions ask the tables that they make themselv
 from __future__ import annotations
 
 import json
-import tarfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
 
-from tests.conformance.shared import shared_folder
 from tests.fuzz.outcome import Outcome
 from tests.fuzz.relations import Table
 from tests.fuzz.values import TYPES
 
-_ARCHIVE = "delta-tables.tar.gz"
 _MOST_ROWS = 60  # so that joins of them stay small
 _MOST_COLUMNS = 14
-
-
-def unpacked(folder: Path) -> Path | None:
-    """The archive's tables below `folder`; None if there is no archive."""
-    shared = shared_folder()
-    if shared is None or not (shared / _ARCHIVE).is_file():
-        return None
-    with tarfile.open(shared / _ARCHIVE) as archive:
-        archive.extractall(folder, filter="data")
-    return folder / "delta-tables"
 
 
 def readable(folder: Path, asks: Sequence[Callable[[str], Outcome]], seed: int = 0, most: int = 40) -> list[Table]:

@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 from databricks.sql import exc
 
-from tests.fuzz.tables import unpacked
 from tests.live.changes import Change, bag, changes
 from tests.live.gateway import Server
 from tests.live.spark import Sql
@@ -25,14 +24,6 @@ pytestmark = pytest.mark.spark
 
 _A_FEW = 8
 _MOST_ROWS = 500
-
-
-@pytest.fixture(scope="module")
-def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    found = unpacked(tmp_path_factory.mktemp("others"))
-    if found is None:
-        pytest.skip("the corpora are not here (set GATEWAY_SHARED)")
-    return found
 
 
 class World:
@@ -105,10 +96,10 @@ def _chosen(tables: Path) -> Iterator[tuple[str, bool]]:
 
 
 def test_spark_reads_what_was_changed(
-    sql: Sql, spark_server: Server, tables: Path, capsys: pytest.CaptureFixture[str]
+    sql: Sql, spark_server: Server, tables_of_others: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    world, verdicts = World(sql, tables, spark_server.log.parent / "files"), dict[tuple[str, str], str]()
-    for table, every in _chosen(tables):
+    world, verdicts = World(sql, tables_of_others, spark_server.log.parent / "files"), dict[tuple[str, str], str]()
+    for table, every in _chosen(tables_of_others):
         try:
             todo = world.changes(table)
         except exc.Error:  # the table itself is refused

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import tarfile
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -36,18 +35,6 @@ REFUSED = {
     "delta-rs/simple_table_features/table",
     "delta-kernel-rs/catalog_managed_0/table",
 }
-
-
-@pytest.fixture(scope="module")
-def corpus(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    archive = shared / "delta-tables.tar.gz"
-    if not archive.is_file():
-        pytest.skip(f"{archive} is not here")
-    folder = tmp_path_factory.mktemp("corpus")
-    with tarfile.open(archive) as tar:
-        tar.extractall(folder, filter="data")
-    found: Path = next(folder.rglob("manifest.json")).parent
-    return found.resolve()
 
 
 def bag(table: pa.Table) -> Counter[str]:
@@ -114,9 +101,9 @@ def judge(corpus: Path, entry: dict[str, Any]) -> str:
     return "right"
 
 
-def test_nothing_is_read_wrongly(corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    manifest = json.loads((corpus / "manifest.json").read_text())
-    verdicts = {e["table"]: judge(corpus, e) for e in manifest}
+def test_nothing_is_read_wrongly(tables_of_others: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    manifest = json.loads((tables_of_others / "manifest.json").read_text())
+    verdicts = {e["table"]: judge(tables_of_others, e) for e in manifest}
     counts = Counter(v.partition(":")[0] for v in verdicts.values())
     with capsys.disabled():
         print(f"\nDelta corpus: {counts['right']} right, {counts['refused']} refused, {counts['wrong']} wrong")
@@ -126,9 +113,9 @@ def test_nothing_is_read_wrongly(corpus: Path, capsys: pytest.CaptureFixture[str
     assert refused - broken == REFUSED
 
 
-def test_every_version_can_be_read(corpus: Path) -> None:
+def test_every_version_can_be_read(tables_of_others: Path) -> None:
     """Time travel: each version has the rows that its commits say."""
-    root = str(corpus / "delta/time-travel-start-start20/table")
+    root = str(tables_of_others / "delta/time-travel-start-start20/table")
     snapshots = [open_snapshot(root, version) for version in range(open_snapshot(root).version + 1)]
     counts = [read(plan_scan(snapshot, readable(snapshot))).num_rows for snapshot in snapshots]
     assert counts == [10, 20]
