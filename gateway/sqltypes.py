@@ -318,6 +318,8 @@ INTERVAL = DataType("INTERVAL")
 INTEGRALS = (TINYINT, SMALLINT, INT, BIGINT)
 FRACTIONALS = (FLOAT, DOUBLE)
 MAX_PRECISION = 38
+#: Texts that are a BOOLEAN, in lower case and without blanks around.
+TRUTHS = dict.fromkeys(("true", "t", "yes", "y", "1"), True) | dict.fromkeys(("false", "f", "no", "n", "0"), False)
 
 # Names tell types without parameters apart, and comparing them is quicker.
 _INTEGRAL_NAMES = frozenset(t.name for t in INTEGRALS)

@@ -28,7 +28,6 @@ _ESCAPED = frozenset("\"#%'*/:=?\\\x7f{[]^\n" + "".join(map(chr, range(1, 32))))
 _LAST_DAY = 2_932_896  # 9999-12-31
 # What Spark leaves alone in add.path (RFC 2396 without space, <, >, {, }, |).
 _PATH_SAFE = "/=!$&'()*+,;:@-._~"
-_BOOLEANS = frozenset(("t", "true", "y", "yes", "1", "f", "false", "n", "no", "0"))
 _NUMBER = re.compile(r"[+-]?(?:[0-9]{1,99}\.?[0-9]{0,99}|\.[0-9]{1,99})(?:[eE][+-]?[0-9]{1,4})?")
 _WHOLE = re.compile(r"[+-]?[0-9]{1,40}")
 
@@ -119,7 +118,7 @@ def is_cast(text: str, data_type: t.DataType) -> bool:
     """Whether Spark, which reads partition values by CAST, makes a value of a text: `1.1` of a DECIMAL(10, 3)."""
     plain = text.strip(BLANKS)
     if data_type == t.BOOLEAN:
-        return plain.lower() in _BOOLEANS
+        return plain.lower() in t.TRUTHS
     if data_type == t.DATE:
         return parse_date(plain) is not None
     if data_type == t.TIMESTAMP_NTZ:

@@ -113,7 +113,10 @@ class PoolWatch:
                 self._retire(seat, "kept too much memory")
 
     def _end_busy(self, now: float) -> None:
-        """What has no job and computes goes on with one that was cancelled, in a loop of the engine that nothing ends."""
+        """What has no job and computes goes on with one that has ended, in a loop of the engine that nothing ends.
+
+        The process of one that was told to stop is not among these: it is ended at once.
+        """
         for seat in list(self._seats.idle):
             since, when, before = seat.seen
             if since == seat.since and now - when < self._limits.settle:

@@ -57,6 +57,7 @@ from gateway.sqltypes import (
     STRING,
     TIMESTAMP,
     TIMESTAMP_NTZ,
+    TRUTHS,
     DataType,
     DecimalType,
     decimal,
@@ -71,7 +72,6 @@ _SPECIAL = {
     "inf": math.inf, "+inf": math.inf, "infinity": math.inf, "+infinity": math.inf,
     "-inf": -math.inf, "-infinity": -math.inf, "nan": math.nan,
 }  # fmt: skip
-_TRUE, _FALSE = ("t", "true", "y", "yes", "1"), ("f", "false", "n", "no", "0")
 
 
 def read_integral(array: pa.Array, target: DataType) -> Converted:
@@ -202,8 +202,8 @@ def read_decimal(array: pa.Array, target: DecimalType) -> Converted:
 def read_boolean(array: pa.Array) -> Converted:
     """t true y yes 1 / f false n no 0 in any case."""
     words = pc.ascii_lower(pc.utf8_trim(array, BLANKS))
-    yes = pc.is_in(words, pa.array(_TRUE))
-    no = pc.is_in(words, pa.array(_FALSE))
+    yes = pc.is_in(words, pa.array([word for word, truth in TRUTHS.items() if truth]))
+    no = pc.is_in(words, pa.array([word for word, truth in TRUTHS.items() if not truth]))
     void = nulls(array)
     true = np.asarray(yes.to_numpy(zero_copy_only=False), dtype=np.bool_)
     bad = ~true & ~np.asarray(no.to_numpy(zero_copy_only=False), dtype=np.bool_) & ~void

@@ -36,22 +36,10 @@ from gateway.sql.functions.fold import fold
 from gateway.sql.read import command_nodes as c
 from gateway.sql.typed import nodes as b
 from gateway.sql.typed.coerce import coerced, plain
-from gateway.sqltypes import (
-    BIGINT,
-    BINARY,
-    BOOLEAN,
-    DOUBLE,
-    FLOAT,
-    INT,
-    SMALLINT,
-    STRING,
-    TINYINT,
-    DecimalType,
-    StructField,
-)
+from gateway.sqltypes import BINARY, BOOLEAN, FRACTIONALS, INTEGRALS, STRING, DecimalType, StructField
 
 # Types of columns whose constants the engine tells as literals have them.
-_COMPUTED = (BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, STRING, BINARY)
+_COMPUTED = (*INTEGRALS, *FRACTIONALS, BOOLEAN, STRING, BINARY)
 _DYNAMIC: Parameters = {"mode": "Overwrite", "partitionBy": "[]", "isDynamicPartitionOverwrite": True}
 #: The constants of PARTITION by the table's columns.
 Static = Mapping[str, b.Lit]

@@ -11,12 +11,24 @@ import numpy as np
 
 from gateway.errors import UserError, unsupported
 from gateway.sql.bind.literals import interval_parts
-from gateway.sql.functions.casts import TRUTHS, fold_cast
+from gateway.sql.functions.casts import fold_cast
 from gateway.sql.read.datatypes import parse_type
 from gateway.sql.read.statement import Marker
 from gateway.sql.typed.catalogue import Context
 from gateway.sql.typed.nodes import Lit
-from gateway.sqltypes import BINARY, BOOLEAN, DOUBLE, FLOAT, STRING, VARIANT, VOID, DecimalType, IntervalType, decimal
+from gateway.sqltypes import (
+    BINARY,
+    BOOLEAN,
+    DOUBLE,
+    FLOAT,
+    STRING,
+    TRUTHS,
+    VARIANT,
+    VOID,
+    DecimalType,
+    IntervalType,
+    decimal,
+)
 from gateway.worker_jobs import Parameter
 
 

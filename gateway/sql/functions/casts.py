@@ -334,7 +334,3 @@ def _folded_decimal(value: Decimal, target: DecimalType) -> Decimal | None:
     if not rounded:
         return abs(rounded)  # no decimal is -0
     return None if rounded.adjusted() >= target.precision - target.scale else rounded
-
-
-#: Texts that are a BOOLEAN, in lower case and without blanks around.
-TRUTHS = dict.fromkeys(("true", "t", "yes", "y", "1"), True) | dict.fromkeys(("false", "f", "no", "n", "0"), False)
