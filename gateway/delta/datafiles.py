@@ -27,7 +27,7 @@ from gateway.delta.durable import Syncs
 from gateway.delta.file_columns import file_field, relabelled
 from gateway.delta.file_statistics import BOUNDED, Told, spelled, statistics_text
 from gateway.delta.indexed import indexed
-from gateway.delta.schema import Column
+from gateway.delta.schema import Column, required_fields
 from gateway.errors import ServerError, UserError, unsupported
 
 _GROUP_BYTES, _GROUP_ROWS = (
@@ -142,6 +142,7 @@ class DataFileWriter:
         self._fields = (*columns, *hidden)
         self._partition_by = tuple(partition_by)
         self._arrow = [f.type.arrow() for f in self._fields]
+        self._required = [list(required_fields(f)) for f in self._fields]
         # A VOID column has nothing that a file could hold; Spark leaves it out as well.
         held = [i for i, f in enumerate(self._fields) if f.name not in self._partition_by]
         self._stored = [i for i in held if self._fields[i].type != t.VOID]
@@ -235,8 +236,10 @@ class DataFileWriter:
                 raise ServerError("INTERNAL_ERROR", f"Column {column.name} came as {values.type}, not {arrow}.")
             values = values.cast(arrow)
         if not column.nullable and values.null_count:
-            text = f"NOT NULL constraint violated for column: {t.quote_if_needed(column.name)}."
-            raise UserError("DELTA_NOT_NULL_CONSTRAINT_VIOLATED", text)
+            raise _not_null((column.name,))
+        for positions, names in self._required[index]:
+            if pc.struct_field(values, positions).null_count:  # of a struct that is NULL the field is, too
+                raise _not_null(names)
         return fit(values, column.type) if isinstance(column.type, t.CharType) else values
 
     def _spread(self, arrays: list[pa.Array]) -> None:
@@ -389,6 +392,11 @@ def fit(values: pa.Array, data_type: t.CharType) -> pa.Array:
         text = f"A value exceeds the length limitation of {data_type.sql}."
         raise UserError("DELTA_EXCEED_CHAR_VARCHAR_LIMIT", text)
     return pc.utf8_rpad(values, data_type.length, " ") if data_type.name == "CHAR" else values
+
+
+def _not_null(path: Sequence[str]) -> UserError:
+    shown = ".".join(f"`{name}`" if "." in name else name for name in path)
+    return UserError("DELTA_NOT_NULL_CONSTRAINT_VIOLATED", f"NOT NULL constraint violated for column: {shown}.")
 
 
 def _same_but_layout(source: pa.DataType, target: pa.DataType) -> bool:

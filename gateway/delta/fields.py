@@ -85,8 +85,7 @@ def _check_fields(fields: Sequence[t.StructField], mapped: bool, *, inside: bool
         if f.name.casefold() in seen:
             raise UserError("COLUMN_ALREADY_EXISTS", f"The column {t.quote_if_needed(f.name)} already exists.")
         seen.add(f.name.casefold())
-        if nested_not_null(f.type):
-            raise UnsupportedError("UNSUPPORTED_FEATURE", f"NOT NULL inside of column {f.name} is not supported.")
+        _check_not_null(f.name, f.type)
         if t.is_nested(f.type) and holds_char(f.type):
             raise UnsupportedError(
                 "UNSUPPORTED_FEATURE", f"CHAR or VARCHAR inside of column {f.name} is not supported."
@@ -108,8 +107,29 @@ def _check_type(name: str, data_type: t.DataType, mapped: bool) -> None:
         _check_type(name, child, mapped)
 
 
+def _check_not_null(path: str, data_type: t.DataType) -> None:
+    """Raise UserError DELTA_NESTED_NOT_NULL_CONSTRAINT for fields within elements, keys or values that are NOT NULL.
+
+    Raises UnsupportedError for such elements and values themselves; no writer looks for either.
+    """
+    if isinstance(data_type, t.StructType):
+        for f in data_type.fields:
+            _check_not_null(f"{path}.{f.name}", f.type)
+        return
+    parts = ("element",) if isinstance(data_type, t.ArrayType) else ("key", "value")
+    for part, of in zip(parts, data_type.children(), strict=False):
+        if nested_not_null(of):
+            text = (
+                f"The {part} type of the field {path} contains a NOT NULL constraint. Delta does not support NOT NULL "
+                f"constraints nested within arrays or maps. Parsed {part} type: {of.sql}"
+            )
+            raise UserError("DELTA_NESTED_NOT_NULL_CONSTRAINT", text)
+    if nested_not_null(data_type):
+        raise UnsupportedError("UNSUPPORTED_FEATURE", f"NOT NULL of what is in {path} is not supported.")
+
+
 def nested_not_null(data_type: t.DataType) -> bool:
-    """Whether a nested field, element or value is NOT NULL, which is not checked on writing."""
+    """Whether a nested field, element or value is NOT NULL."""
     match data_type:
         case t.StructType():
             return any(not f.nullable or nested_not_null(f.type) for f in data_type.fields)

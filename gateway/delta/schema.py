@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from types import NoneType
 from typing import Any
@@ -92,6 +92,35 @@ class Column:
     def physical_arrow(self) -> pa.DataType:
         """Arrow type with the names that files use; otherwise as `type.arrow()`."""
         return arrow_of(self.type, self.children)
+
+
+def open_inside(column: Column) -> Column:
+    """The column, the fields of whose structs are nullable in its type; that they are NOT NULL is told by its `children`.
+
+    Whatever is put into such fields is looked at when it is written: until then any value has the column's type.
+    """
+    if not isinstance(column.type, t.StructType):
+        return column
+    children = tuple(map(open_inside, column.children))
+    fields = (t.StructField(c.name, c.type, True, c.comment) for c in children)
+    return replace(column, type=t.struct(*fields), children=children)
+
+
+def declared_type(column: Column) -> t.DataType:
+    """The type that a column is declared with, NOT NULL of the fields of its structs as well."""
+    if not isinstance(column.type, t.StructType):
+        return column.type
+    return _rebuilt(column.type, [replace(c, type=declared_type(c)) for c in column.children])
+
+
+def required_fields(column: Column) -> Iterator[tuple[tuple[int, ...], tuple[str, ...]]]:
+    """Positions and names, the column's first, that lead to each field of its structs that is NOT NULL; an outer one first."""
+    if isinstance(column.type, t.StructType):
+        for at, child in enumerate(column.children):
+            if not child.nullable:
+                yield (at,), (column.name, child.name)
+            for positions, names in required_fields(child):
+                yield (at, *positions), (column.name, *names)
 
 
 def _check_readable(column: Column, name: str) -> None:
@@ -261,6 +290,11 @@ def holds_char(data_type: t.DataType) -> bool:
 def struct_of(columns: tuple[Column, ...]) -> t.StructType:
     """The logical schema of top-level columns."""
     return t.struct(*(t.StructField(c.name, c.type, c.nullable, c.comment) for c in columns))
+
+
+def declared_of(columns: tuple[Column, ...]) -> t.StructType:
+    """The schema of top-level columns as it was declared: with NOT NULL of the fields of structs."""
+    return struct_of(tuple(replace(c, type=declared_type(c)) for c in columns))
 
 
 def nullable(data_type: Any) -> Any:

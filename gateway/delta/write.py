@@ -255,7 +255,7 @@ def check_snapshot_writable(snapshot: Snapshot, *, removes: bool = False, kept: 
     for column in snapshot.columns:
         asked.extend(_writer_keys(column, kept))
         if nested_not_null(column.type):
-            asked.append(f"NOT NULL inside of column {column.name}")
+            asked.append(f"NOT NULL inside of arrays or maps of column {column.name}")
         if t.is_nested(column.type) and holds_char(column.type):
             asked.append(f"CHAR or VARCHAR inside of column {column.name}")
     if all(snapshot.properties.get(key, "").lower() == "true" for key in (ROW_TRACKING, SUSPENDED)):

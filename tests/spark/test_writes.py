@@ -206,3 +206,18 @@ def test_writes_of_more_than_one_machine_should_read(spark_here: None, tmp_path:
             )
     finally:
         assert server.stop() == 0
+
+
+def test_fields_that_are_not_null_are_kept_by_both(sql: Sql) -> None:
+    """Either engine makes the table, both write it, and neither takes a row without the field."""
+    for name, (maker, other) in {"ours": (sql.embedded, sql.spark), "theirs": (sql.spark, sql.embedded)}.items():
+        maker(f"CREATE TABLE {name} (id INT, s STRUCT<a: INT NOT NULL, b: STRING>)")
+        for at, engine in enumerate((other, maker)):
+            engine(f"INSERT INTO {name} VALUES ({at}, named_struct('a', {at}, 'b', NULL))")
+            engine(f"UPDATE {name} SET s.b = 'x' WHERE id = {at}")
+            for row in ("2, NULL", "2, named_struct('a', NULL, 'b', 'x')"):
+                with pytest.raises(Exception, match=r"\[DELTA_NOT_NULL_CONSTRAINT_VIOLATED.*column: s\.a\."):
+                    engine(f"INSERT INTO {name} VALUES ({row})")
+        for engine in (maker, other):
+            assert engine(f"SELECT id, s.a, s.b FROM {name} ORDER BY id") == [(0, 0, "x"), (1, 1, "x")]
+        assert "s STRUCT<a: INT NOT NULL, b: STRING>" in other(f"SHOW CREATE TABLE {name}")[0][0]

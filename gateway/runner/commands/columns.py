@@ -20,7 +20,7 @@ from gateway.delta.creation import (
     type_json,
 )
 from gateway.delta.expressions import CONSTRAINT, DEFAULT, GENERATED, INVARIANTS
-from gateway.delta.fields import check_clustering, check_fields
+from gateway.delta.fields import check_clustering, check_fields, nested_not_null
 from gateway.delta.identity import START
 from gateway.delta.indexed import NAMES, names_of
 from gateway.delta.metadata import Alteration, logged_metadata
@@ -171,7 +171,7 @@ def added(change: c.AddColumns, table: DeltaBoundTable) -> Alteration:
     parameters: dict[str, Any] = {}
     mapped = table.snapshot.mapping != "none"
     for one in change.columns:
-        if not one.field.nullable:
+        if not one.field.nullable or nested_not_null(one.field.type):
             text = "Operation not allowed: `NOT NULL in ALTER TABLE ADD COLUMNS` is not supported for Delta tables"
             raise UserError("DELTA_OPERATION_NOT_ALLOWED", text, span=one.name.span)
         if holds(one.field.type, TIMESTAMP_NTZ) and not table.snapshot.protocol.has("timestampNtz"):

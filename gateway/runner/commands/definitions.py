@@ -15,6 +15,7 @@ from gateway.delta.features import Kept
 from gateway.delta.identity import EXPLICIT, START, STEP, is_identity
 from gateway.delta.log import IN_COMMIT_SINCE
 from gateway.delta.properties import FEATURE, MOST_ID
+from gateway.delta.schema import declared_of
 from gateway.delta.write import check_snapshot_writable
 from gateway.errors import UnsupportedError, UserError, unsupported
 from gateway.runner.commands.constraints import check_condition
@@ -92,7 +93,8 @@ def like(table: DeltaBoundTable, properties: Mapping[str, str]) -> Definition:
         for column in snapshot.columns
     }
     kept = {**features, **own, **properties}
-    return Definition(snapshot.schema, snapshot.partition_columns, (), kept, snapshot.comment, metadata)
+    schema = declared_of(snapshot.columns)
+    return Definition(schema, snapshot.partition_columns, (), kept, snapshot.comment, metadata)
 
 
 def unreserved(pairs: Sequence[tuple[str, str]], name: c.Name | c.SetProperties) -> dict[str, str]:

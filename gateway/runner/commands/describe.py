@@ -10,6 +10,7 @@ from gateway.catalog.keys import told
 from gateway.catalog.objects import StoredTable, StoredView
 from gateway.delta.creation import told_properties
 from gateway.delta.expressions import DEFAULT
+from gateway.delta.schema import declared_of
 from gateway.engine.base import Emit, Statement
 from gateway.errors import UserError, unsupported
 from gateway.runner.answer import Answer, rows_of, strings
@@ -115,6 +116,8 @@ def _json_of(command: c.DescribeTable, fields: tuple[StructField, ...], table: A
         raise unsupported("DESCRIBE … AS JSON of a relation of the information schema", command.table.span)
     if table is None or not table.name.catalog:
         raise unsupported("DESCRIBE … AS JSON of files by their path", command.table.span)
+    if isinstance(table, DeltaBoundTable):
+        fields = declared_of(table.snapshot.columns).fields
     counts = counts_of(statistics_of(table, env), table.name.table)
     return table_json(table, fields, _provider(table), _keys(table, env), counts)
 

@@ -15,7 +15,7 @@ from gateway.delta.features import Kept
 from gateway.delta.identity import is_identity, start_and_step, takes_values
 from gateway.delta.log import IN_COMMIT_SINCE
 from gateway.delta.properties import FEATURE, MOST_ID
-from gateway.delta.schema import Column
+from gateway.delta.schema import Column, declared_of
 from gateway.delta.write import check_snapshot_writable
 from gateway.errors import unsupported
 from gateway.sqltypes import (
@@ -145,7 +145,7 @@ def table_statement(table: DeltaBoundTable, keys: Sequence[str] = ()) -> str:
     columns = [
         f"{quote_if_needed(f.name)} {f.type.sql}{'' if f.nullable else ' NOT NULL'}"
         f"{_computed(snapshot.by_name[f.name])}{_comment_clause(f.comment)}"
-        for f in table.schema.fields
+        for f in declared_of(snapshot.columns).fields
     ]
     text = f"CREATE TABLE {_full(table.name)} (\n  " + ",\n  ".join([*columns, *keys]) + ")\nUSING delta\n"
     if table.partition_columns:
