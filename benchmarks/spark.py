@@ -7,11 +7,8 @@ TPC-H at SF10 makes 3 GB of data the first time; TPC-DS needs the shared corpus 
 from __future__ import annotations
 
 import functools
-import os
 import statistics
-import subprocess
 import sys
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -22,38 +19,18 @@ from urllib.request import urlopen
 from benchmarks import compile as compiled
 from benchmarks import tables, tpch
 from benchmarks.measure import Row, print_rows, resident_bytes, settle, show, tree
-from benchmarks.systems import ANEW, gateway_process
-from gateway.engine.spark import session, setup
+from benchmarks.systems import ANEW, PlainSpark, gateway_process, spark_jars
 from gateway.protocol.client import Client, RemoteError
 
 SMALL = ("SELECT 1 AS one", "SELECT id % 7 AS k, count(*) AS n FROM range(1000) GROUP BY ALL")
 BIGINTS = "SELECT id, id + 1 AS b, id * 2 AS c, id % 97 AS d, -id AS e FROM range({rows})"
 MILLION = BIGINTS.format(rows=1_000_000)
-WRITE = "WRITE"
 WARM, TIMED = 100, 60
 OVERHEAD_SECONDS = 0.030
 TRANSFER_RATIO = 1.2
 HEAP = "2GiB"
 GROWTH_BYTES = 256 << 20
 _LOOK_BATCHES = 16  # how often memory is looked at
-
-
-def _jars() -> Path:
-    return Path(os.environ.get("GATEWAY_SPARK_JARS") or setup.default_folder())
-
-
-def plain() -> None:
-    """Plain PySpark as a process: each line of its input is a statement, or WRITE; answers seconds as a line of output."""
-    with tempfile.TemporaryDirectory() as scratch:
-        spark = session.start("local[*]", session.settings(setup.check(_jars()), Path(scratch), memory=2 << 30))
-        for line in sys.stdin:
-            start = time.perf_counter()
-            if line.strip() == WRITE:
-                spark.sql(MILLION).write.mode("overwrite").parquet(f"{scratch}/written")
-            else:
-                spark.sql(line).toArrow()
-            print(time.perf_counter() - start, flush=True)
-        spark.stop()
 
 
 class Turns(NamedTuple):
@@ -63,41 +40,18 @@ class Turns(NamedTuple):
     gateway: float
 
 
-class Alone:
-    """Plain PySpark in a process of its own, with the same settings and jars; ends with the `with` block."""
-
-    def __init__(self) -> None:
-        command = [sys.executable, "-c", "from benchmarks.spark import plain; plain()"]
-        self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=tables.CACHE.parent
-        )
-        self.pid = self._process.pid
-
-    def __enter__(self) -> Alone:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._process.wait()
-
-    def seconds(self, work: str) -> float:
-        """Run a statement, or WRITE, once."""
-        assert self._process.stdin is not None and self._process.stdout is not None
-        print(work, file=self._process.stdin, flush=True)
-        return float(self._process.stdout.readline())
-
-
-def by_turns(alone: Alone, work: str, server: int, action: Callable[[], object], count: int, warm: int) -> Turns:
-    """Rounds of both, one after the other, so that a slow minute of the machine is one of both."""
+def by_turns(
+    alone: Callable[[], float], pid: int, server: int, action: Callable[[], object], count: int, warm: int
+) -> Turns:
+    """Rounds of both, one after the other, so that a slow minute of the machine is one of both; `alone` tells its seconds."""
     for _ in range(warm):
-        alone.seconds(work)
+        alone()
         action()
-    settle(alone.pid)
+    settle(pid)
     settle(server)
     own, ours = [], []
     for _ in range(count):
-        own.append(alone.seconds(work))
+        own.append(alone())
         start = time.perf_counter()
         action()
         ours.append(time.perf_counter() - start)
@@ -110,13 +64,13 @@ def _on_spark(url: str) -> Client:
     return client
 
 
-def overhead(url: str, pid: int, alone: Alone) -> list[Row]:
+def overhead(url: str, pid: int, alone: PlainSpark) -> list[Row]:
     """p50 of small statements, above plain PySpark's."""
     rows = []
     with _on_spark(url) as client:
         for sql in SMALL:
             ask = functools.partial(_answer, client, sql)
-            own, ours = by_turns(alone, sql, pid, ask, TIMED, WARM)
+            own, ours = by_turns(functools.partial(alone.seconds, sql), alone.pid, pid, ask, TIMED, WARM)
             more = ours - own
             rows.append(
                 Row(
@@ -133,11 +87,11 @@ def _answer(client: Client, sql: str) -> None:
     client.execute(sql).table()
 
 
-def transfer(url: str, pid: int, alone: Alone) -> list[Row]:
+def transfer(url: str, pid: int, alone: PlainSpark) -> list[Row]:
     """1M x 5 bigints received, against the time in which plain Spark writes them."""
     with _on_spark(url) as client:
         ask = functools.partial(_answer, client, MILLION)
-        own, ours = by_turns(alone, WRITE, pid, ask, 21, 10)
+        own, ours = by_turns(functools.partial(alone.seconds, MILLION, "parquet"), alone.pid, pid, ask, 21, 10)
     ratio = ours / own
     figures = {"PySpark": f"{show(own)} to write", "gateway": show(ours), "more": f"{ratio:.2f} x"}
     return [Row("1M x 5 bigints received", figures, f"<= {TRANSFER_RATIO} x", ratio <= TRANSFER_RATIO)]
@@ -249,10 +203,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """All parts, or those that are named (small, tpcds, tpch10)."""
     chosen = list(arguments or ("small", "tpcds", "tpch10"))
     rows: list[Row] = []
-    flags = ["--spark", "local[*]", "--spark-memory", HEAP, "--spark-jars", str(_jars())]
+    flags = ["--spark", "local[*]", "--spark-memory", HEAP, "--spark-jars", str(spark_jars())]
     if "small" in chosen:
         with gateway_process(*flags) as (url, pid, _):
-            with Alone() as alone:
+            with PlainSpark() as alone:
                 rows += overhead(url, pid, alone) + transfer(url, pid, alone)
             rows += large(url, pid)
     if "tpcds" in chosen:

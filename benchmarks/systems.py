@@ -1,4 +1,4 @@
-"""The systems that are measured: DataFusion in process, Sail over Spark Connect, and the gateway by several clients."""
+"""The systems that are measured: DataFusion in process, Sail by Spark Connect, plain Spark, the gateway by several clients."""
 
 from __future__ import annotations
 
@@ -78,6 +78,10 @@ class Sail:
     def query(self, sql: str) -> pa.Table:
         """See `System`."""
         return self._session.sql(sql).toArrow()
+
+    def change(self, sql: str) -> None:
+        """A statement that is none to fetch from: it is over when this is."""
+        self._session.sql(sql)
 
 
 class Ours:
@@ -201,3 +205,75 @@ def sail_process() -> Iterator[Sail | None]:
             session.stop()  # before its server: the client waits minutes for one that is gone
         process.terminate()
         process.wait()
+
+
+def spark_jars() -> Path:
+    """The folder of the Delta jars."""
+    from gateway.engine.spark import setup
+
+    return Path(os.environ.get("GATEWAY_SPARK_JARS") or setup.default_folder())
+
+
+class PlainSpark:
+    """Plain PySpark with Delta in a process of its own, with the settings and jars of the gateway's; ends with the block."""
+
+    def __init__(self) -> None:
+        self.name = f"Spark {metadata.version('pyspark')}"
+        command = [sys.executable, "-c", "from benchmarks.systems import answer_by_spark; answer_by_spark()"]
+        # What a Connect client has set for this process would make it another one.
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("SPARK_")}
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=tables.CACHE.parent,
+            env=environment,
+        )
+        self.pid = self._process.pid
+
+    def __enter__(self) -> PlainSpark:
+        self.seconds("SELECT 1")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.communicate()
+
+    def seconds(self, sql: str, way: str = "arrow") -> float:
+        """What a statement takes whose rows are brought here as `arrow` or `rows`, or written as `parquet`.
+
+        Raises RuntimeError with Spark's message.
+        """
+        assert self._process.stdin is not None and self._process.stdout is not None
+        print(json.dumps([sql, way]), file=self._process.stdin, flush=True)
+        line = self._process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"Spark ended with {self._process.wait()}")
+        answer = json.loads(line)
+        if isinstance(answer, str):
+            raise RuntimeError(answer)
+        return float(answer)
+
+
+def answer_by_spark() -> None:
+    """What `PlainSpark` runs: a line of input is a statement and the way of its rows, one of output seconds or an error."""
+    from gateway.engine.spark import session, setup
+
+    with tempfile.TemporaryDirectory() as scratch:
+        spark = session.start("local[*]", session.settings(setup.check(spark_jars()), Path(scratch), memory=2 << 30))
+        for line in sys.stdin:
+            sql, way = json.loads(line)
+            start = time.perf_counter()
+            try:
+                found = spark.sql(sql)
+                match way:
+                    case "arrow":
+                        found.toArrow()
+                    case "rows":
+                        found.collect()
+                    case "parquet":
+                        found.write.mode("overwrite").parquet(f"{scratch}/written")
+                print(json.dumps(time.perf_counter() - start), flush=True)
+            except Exception as error:  # noqa: BLE001 - whatever it is, it is told to who asked
+                print(json.dumps(str(error)), flush=True)
+        spark.stop()
