@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 
 from sqlglot import exp
 
 from gateway.errors import UserError, unsupported
 from gateway.sql.read import allowed
+from gateway.sql.read.behind_ctes import Change, with_ctes
 from gateway.sql.read.command_nodes import (
     MATCHED,
     NOT_MATCHED,
@@ -93,17 +95,20 @@ class ChangeParser(CommandRules):
             columns = self._columns_of_insert()
         return Insert(table, self._final_query(), columns, by_name, overwrite, partition, replaced, evolves)
 
-    def _insert_behind_ctes(self) -> Insert:
-        """``WITH … INSERT …``, whose query may read what stands before it."""
+    def _change_behind_ctes(self) -> Change:
+        """``WITH …`` before a change, whose queries may read what stands before it."""
         ctes = self._ctes()
-        found = self._insert() if self.word == "INSERT" else None
-        tree = found.query.tree if isinstance(found, Insert) else None
-        if found is None or not isinstance(tree, (exp.Select, exp.SetOperation)) or tree.args.get("with_") is not None:
+        changes: dict[str, Callable[[], Change]] = {
+            "INSERT": self._insert,
+            "DELETE": self._delete,
+            "UPDATE": self._update,
+            "MERGE": self._merge,
+        }
+        if self.word not in changes:
             self._refuse()
+        found = changes[self.word]()
         allowed.check(ctes)
-        tree.set("with_", ctes)
-        assert isinstance(found, Insert)
-        return found
+        return with_ctes(found, ctes)
 
     def _replace_on(self, table: Name) -> ReplaceOn | None:
         """``[alias] [BY NAME] REPLACE ON … | REPLACE USING …``; None, and nothing read, for another INSERT."""

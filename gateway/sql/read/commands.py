@@ -139,7 +139,7 @@ class CommandParser(AlterParser, CopyParser, ChangeParser, MaintenanceParser, St
             "ALTER": self._alter,
             "COMMENT": self._comment,
             "INSERT": self._insert,
-            "WITH": self._insert_behind_ctes,
+            "WITH": self._change_behind_ctes,
             "DELETE": self._delete,
             "UPDATE": self._update,
             "MERGE": self._merge,
