@@ -27,6 +27,7 @@ from gateway.sql.lowering.planned_rows import local_columns
 from gateway.sql.lowering.pushdown import Hints
 from gateway.sql.lowering.reads import hands_on, needed_columns
 from gateway.sql.lowering.regrouped import with_hidden_groups
+from gateway.sql.lowering.star_order import with_star_order
 from gateway.sql.lowering.unmatched import with_unmatched_keys
 from gateway.sql.lowering.variants import check_variants, with_texts
 from gateway.sql.lowering.zeros import with_one_zero
@@ -121,10 +122,11 @@ def compile_query(query: BoundQuery, context: Context, answers: bool = False) ->
     needed = needed_columns(rel)
     lowering = Lowering(CATALOGUE, context, Bounds(rel, needed, has_subqueries), local, rel)
     rel = with_matched_keys(rel, lowering.may_fail)
+    hints = Hints(rel, context, has_subqueries)
+    rel = with_star_order(rel, lowering, hints)
     generator = Generator(lowering, needed)
     generated = generator.statement(rel)
     generated.first = generator.first(constants, has_subqueries)
-    hints = Hints(rel, context, has_subqueries)
     repeats = query.ids is not None and query.ids.domains
     plain = not has_subqueries and hands_on(rel)
     return Compiled(query.schema, rel, generated, hints, lowering.may_raise, plain, repeats)
