@@ -147,7 +147,16 @@ def arrow_of(data_type: t.DataType, children: tuple[Column, ...]) -> pa.DataType
 
 def parse_schema(schema: dict[str, Any], mapping: str = "none") -> tuple[Column, ...]:
     """Top-level columns of a Delta schema under the column mapping mode `mapping` (none, name or id)."""
-    return tuple(_field(f, mapping) for f in schema["fields"])
+    return tuple(_declared_column(_field(f, mapping)) for f in schema["fields"])
+
+
+def _declared_column(column: Column) -> Column:
+    """A column of the table itself as it was declared: what fields of structs say of themselves counts for nobody.
+
+    Spark gives them such metadata where they are added (ALTER TABLE ADD COLUMN s.f CHAR(3)), and reads and writes texts.
+    """
+    declared = column.metadata.get(CHAR_VARCHAR)
+    return column if declared is None else _with_declared(column, declared)
 
 
 def _field(spec: dict[str, Any], mapping: str) -> Column:
@@ -156,7 +165,7 @@ def _field(spec: dict[str, Any], mapping: str) -> Column:
     name = spec["name"]
     _check_texts(name, metadata)
     data_type, children = _type(spec["type"], mapping)
-    column = Column(
+    return Column(
         name=name,
         physical=metadata.get(PHYSICAL, name) if mapped else name,
         field_id=int(metadata[FIELD_ID]) if mapped and FIELD_ID in metadata else None,
@@ -167,8 +176,6 @@ def _field(spec: dict[str, Any], mapping: str) -> Column:
         metadata=metadata,
         by_id=mapping == "id",
     )
-    declared = metadata.get(CHAR_VARCHAR)
-    return column if declared is None else _with_declared(column, declared)
 
 
 _TEXTS = ("comment", PHYSICAL, CHAR_VARCHAR, "CURRENT_DEFAULT", "EXISTS_DEFAULT", "delta.generationExpression")

@@ -135,3 +135,11 @@ def test_changes(padded: Session) -> None:
     padded.run("UPDATE changed SET c = 'q', v = 'abc' WHERE c = 'x'")
     padded.run("DELETE FROM changed WHERE c IN ('y', 'k')")
     assert padded.rows("SELECT * FROM changed ORDER BY id") == [(1, "q   ", "abc"), (3, "z   ", "u")]
+
+
+def test_a_field_that_was_added_as_char_is_a_text(padded: Session) -> None:
+    """Spark leaves its length in the field's own metadata, and goes by that of columns alone."""
+    padded.run("CREATE TABLE inside (id INT, s STRUCT<a: INT>)")
+    padded.run("ALTER TABLE inside ADD COLUMNS (s.y CHAR(3), s.v VARCHAR(1))")
+    padded.run("INSERT INTO inside SELECT 1, named_struct('a', 1, 'y', 'q', 'v', 'vv')")
+    assert padded.rows("SELECT s.y || '|', s.y = 'q', s.y = 'q  ', s.v FROM inside") == [("q|", True, False, "vv")]
