@@ -24,9 +24,10 @@ import pyarrow.parquet as pq
 
 from gateway import sqltypes as t
 from gateway.delta.containment import Within
+from gateway.delta.expressions import EXISTS
 from gateway.delta.footers import opened_parquet
 from gateway.delta.moments import calendar_of
-from gateway.delta.schema import Column, holds_char
+from gateway.delta.schema import Column, has_older_value, holds_char
 from gateway.errors import GatewayError, ResourceError, ServerError, UnsupportedError
 from gateway.variants import wrapped
 
@@ -137,7 +138,11 @@ class Places:
         if known is not None and known[1] == constants and stored.equals(known[0], check_metadata=True):
             return
         leaves = _leaf_ranges(stored)
-        self.found = {c.name: _find(c, stored) for c in self._columns if c.name not in constants}
+        held = [c for c in self._columns if c.name not in constants]
+        self.found = {c.name: _find(c, stored) for c in held}
+        for column in held:
+            if self.found[column.name] is None and column.physical != POSITION:
+                _check_found(column, stored)
         there = {at for at in self.found.values() if at is not None}
         self.indices = [i for at in self.found.values() if at is not None for i in leaves[at]]
         self.order = {at: n for n, at in enumerate(sorted(there))}
@@ -303,23 +308,34 @@ def _leaves(arrow: pa.DataType) -> int:
 
 
 def _find(column: Column, fields: Any) -> int | None:
-    """Index of the field that holds `column` among a file's fields: by name, case-blind, or by id in that mapping mode.
-
-    In that mode a file without ids is read by name.
-    """
-    fields = list(fields)
+    """Index of the field that holds `column` among a file's fields: by name, case-blind, or by id in that mapping mode."""
     if column.by_id and column.field_id is not None:
-        ids = [(f.metadata or {}).get(b"PARQUET:field_id") for f in fields]
         wanted = str(column.field_id).encode()
-        if wanted in ids:
-            return ids.index(wanted)
-        if any(i is not None for i in ids):
-            return None
-    folded = column.physical.casefold()
-    same = [i for i, f in enumerate(fields) if f.name.casefold() == folded]
+        same = [i for i, f in enumerate(fields) if _id(f) == wanted]
+    else:
+        folded = column.physical.casefold()
+        same = [i for i, f in enumerate(fields) if f.name.casefold() == folded]
     if len(same) > 1:  # Spark reads none of them, though one be spelt as the table has it
         raise UnsupportedError("UNSUPPORTED_FEATURE", f"A file holds the column {column.name} more than once.")
     return same[0] if same else None
+
+
+def _id(field: pa.Field) -> bytes | None:
+    return (field.metadata or {}).get(b"PARQUET:field_id")
+
+
+def _has_ids(fields: Any) -> bool:
+    """Whether any field of a file has an id, at any depth."""
+    return any(_id(f) is not None or _has_ids(f.type.field(i) for i in range(f.type.num_fields)) for f in fields)
+
+
+def _check_found(column: Column, stored: pa.Schema) -> None:
+    """Raise UnsupportedError for a column that a file lacks, unless all of its rows have NULL there."""
+    if column.by_id and not _has_ids(stored):  # the protocol lets readers refuse such a file, and Spark does
+        raise UnsupportedError("UNSUPPORTED_FEATURE", "A file has no field ids, by which its table finds columns.")
+    if has_older_value(column):
+        text = f"A file is older than the column {column.name}, whose {EXISTS} tells the value of its rows."
+        raise UnsupportedError("UNSUPPORTED_FEATURE", text)
 
 
 def convert(values: pa.Array, column: Column, target: pa.DataType) -> pa.Array:

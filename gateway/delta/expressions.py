@@ -15,8 +15,9 @@ from gateway.errors import UnsupportedError
 CONSTRAINT = "delta.constraints."
 #: Metadata of columns: what must hold for them, and what they are computed from, out of the row or where nothing is given.
 INVARIANTS, GENERATED, DEFAULT = "delta.invariants", "delta.generationExpression", "CURRENT_DEFAULT"
-_EXISTS = "EXISTS_DEFAULT"
-_TEXTS = (GENERATED, DEFAULT, _EXISTS)
+#: The value of a column in rows that are older than it, for Spark.
+EXISTS = "EXISTS_DEFAULT"
+_TEXTS = (GENERATED, DEFAULT, EXISTS)
 
 
 def is_constraint(key: str) -> bool:
@@ -40,7 +41,7 @@ def existing_of(schema: str | None) -> Iterator[str]:
 
     Raises UNSUPPORTED_DATATYPE, and what damage makes it raise.
     """
-    return (str(field[_EXISTS]) for field in _fields(schema) if _EXISTS in field)
+    return (str(field[EXISTS]) for field in _fields(schema) if EXISTS in field)
 
 
 def _fields(schema: str | None) -> Iterator[dict[str, Any]]:

@@ -15,7 +15,7 @@ from gateway.delta.containment import Within
 from gateway.delta.dataset import is_read_alike
 from gateway.delta.footers import one_valued, opened_parquet
 from gateway.delta.moments import suspects
-from gateway.delta.schema import Column, holds_char
+from gateway.delta.schema import Column, has_older_value, holds_char
 from gateway.delta.table import Snapshot
 from gateway.errors import ServerError
 
@@ -156,7 +156,7 @@ def _name_problem(column: Column, names: Any) -> str | None:
         folded = column.physical.casefold()
         if any(n.casefold() == folded for n in names):
             return f"the column {column.name} is spelt differently in a file"
-        return None
+        return f"the column {column.name} is not in a file, and not NULL for that" if has_older_value(column) else None
     held = names[column.physical]
     is_nested = isinstance(held, dict) and bool(held)
     if is_nested != bool(column.children) and held != pa.null():

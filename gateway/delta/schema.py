@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from gateway import sqltypes as t
+from gateway.delta.expressions import EXISTS
 from gateway.errors import ServerError, UnsupportedError
 
 PHYSICAL = "delta.columnMapping.physicalName"
@@ -123,6 +124,11 @@ def required_fields(column: Column) -> Iterator[tuple[tuple[int, ...], tuple[str
                 yield (at, *positions), (column.name, *names)
 
 
+def has_older_value(column: Column) -> bool:
+    """Whether rows of files without a column have another value than NULL there."""
+    return str(column.metadata.get(EXISTS, "NULL")).strip().upper() != "NULL"
+
+
 def _check_readable(column: Column, name: str) -> None:
     if isinstance(column.type, UnreadableType):
         raise column.type.error(name)
@@ -178,7 +184,7 @@ def _field(spec: dict[str, Any], mapping: str) -> Column:
     )
 
 
-_TEXTS = ("comment", PHYSICAL, CHAR_VARCHAR, "CURRENT_DEFAULT", "EXISTS_DEFAULT", "delta.generationExpression")
+_TEXTS = ("comment", PHYSICAL, CHAR_VARCHAR, "CURRENT_DEFAULT", EXISTS, "delta.generationExpression")
 _LONGEST = 2**31 - 1  # of a CHAR or VARCHAR
 
 

@@ -75,6 +75,11 @@ def field(name: str, kind: Any = "long", **metadata: Any) -> dict[str, Any]:
     return {"name": name, "type": kind, "nullable": True, "metadata": metadata}
 
 
+def mapped_to(number: int, physical: str) -> dict[str, Any]:
+    """The metadata of a field under column mapping."""
+    return {"delta.columnMapping.id": number, "delta.columnMapping.physicalName": physical}
+
+
 @pytest.fixture
 def plain(tmp_path: Path) -> Path:
     for start in (0, 10, 20):
@@ -219,6 +224,47 @@ def test_id_mapping_goes_by_field_id(tmp_path: Path) -> None:
     plan = scan(root, ["y", "x"])
     assert plan.reader == DATASET
     assert run(plan) == [{"y": 20, "x": 10}]
+
+
+@pytest.mark.parametrize(
+    ("kind", "told"),
+    [("none", "no field ids"), ("twice", "more than once"), ("inside", [{"x": 10, "s": {"z": None}}])],
+)
+def test_id_mapping_goes_by_no_name(tmp_path: Path, kind: str, told: Any) -> None:
+    """A file without ids is refused, as the protocol allows; of a struct whose fields have none they are NULL."""
+    ids = {"none": (None, None), "twice": ("1", "1"), "inside": ("1", "2")}[kind]
+    nested = {"type": "struct", "fields": [field("z", **mapped_to(3, "p3"))]}
+    fields = [
+        pa.field("p1", pa.int64(), metadata=ids[0] and {"PARQUET:field_id": ids[0]}),
+        pa.field("p2", pa.struct([("p3", pa.int64())]), metadata=ids[1] and {"PARQUET:field_id": ids[1]}),
+    ]
+    table = pa.table([pa.array([10]), pa.array([{"p3": 5}], fields[1].type)], schema=pa.schema(fields))
+    root = hand_made(
+        tmp_path / "t",
+        [field("x", **mapped_to(1, "p1")), field("s", nested, **mapped_to(2, "p2"))],
+        [("a.parquet", table, {})],
+        protocol={"minReaderVersion": 2, "minWriterVersion": 5},
+        configuration={"delta.columnMapping.mode": "id"},
+    )
+    if isinstance(told, str):
+        with pytest.raises(Exception, match=told):
+            run(scan(root, ["x", "s"]))
+    else:
+        assert run(scan(root, ["x", "s"])) == told
+
+
+@pytest.mark.parametrize("default", ["42", "NULL", "null"])
+def test_a_column_with_a_value_in_older_rows(tmp_path: Path, default: str) -> None:
+    """Spark reads it where a file lacks the column; NULL is what there is anyway."""
+    fields = [field("x"), field("d", "integer", EXISTS_DEFAULT=default)]
+    held = {"a.parquet": pa.table({"x": [1]}), "b.parquet": pa.table({"x": [2], "d": pa.array([3], pa.int32())})}
+    root = hand_made(tmp_path / "t", fields, [(name, rows, {}) for name, rows in held.items()])
+    assert run(scan(root, ["x"])) == [{"x": 1}, {"x": 2}]
+    if default == "42":
+        with pytest.raises(Exception, match="EXISTS_DEFAULT"):
+            run(scan(root, ["x", "d"]))
+    else:
+        assert run(scan(root, ["x", "d"])) == [{"x": 1, "d": None}, {"x": 2, "d": 3}]
 
 
 def test_name_mapping_is_native(tmp_path: Path) -> None:
