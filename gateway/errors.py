@@ -409,8 +409,7 @@ def _cut(message: str) -> str:
 def line_and_column(text: str, offset: int) -> tuple[int, int]:
     """Line (from 1) and column (from 0) of a code point offset in `text`."""
     offset = max(0, min(offset, len(text)))
-    line = text.count("\n", 0, offset) + 1
-    return line, offset - (text.rfind("\n", 0, offset) + 1)
+    return text.count("\n", 0, offset) + 1, offset - (text.rfind("\n", 0, offset) + 1)
 
 
 class GatewayError(Exception):
@@ -551,6 +550,16 @@ def full_disk_told(doing: str, path: str | os.PathLike[str]) -> Iterator[None]:
         if not is_disk_full(error):
             raise
         raise disk_full(f"{doing}: no space left on the disk of {os.fspath(path)}.") from error
+
+
+@contextmanager
+def storage_told(doing: str, path: str | os.PathLike[str]) -> Iterator[None]:
+    """The same for whatever a file system refuses: it is read-only or broken, or there is no permission."""
+    try:
+        with full_disk_told(doing, path):
+            yield
+    except OSError as error:
+        raise ServerError("WRITE_FAILED", f"{doing}: {error.strerror or error} ({os.fspath(path)}).") from error
 
 
 def free_space(*folders: str | os.PathLike[str]) -> str:

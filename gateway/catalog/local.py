@@ -38,7 +38,7 @@ from gateway.delta.locks import ALONE, locked
 from gateway.delta.log import has_log
 from gateway.delta.outline import Outline, kept_of, outline_of
 from gateway.delta.watch import unmoved
-from gateway.errors import GatewayError, ServerError, UnsupportedError, UserError, full_disk_told
+from gateway.errors import GatewayError, ServerError, UnsupportedError, UserError, storage_told
 from gateway.worker_jobs import Witness
 
 DEFAULT_SCHEMA = "default"
@@ -252,7 +252,7 @@ class LocalCatalog:
         if self.has_schema(schema):
             raise UserError("SCHEMA_ALREADY_EXISTS", f"Cannot create schema `{schema}` because it already exists.")
         folder = self._place(self.root, schema)
-        with full_disk_told(f"Cannot create the schema {schema}", self.root):
+        with storage_told(f"Cannot create the schema {schema}", self.root):
             try:
                 os.makedirs(folder)
             except FileExistsError as error:  # made meanwhile
@@ -270,7 +270,7 @@ class LocalCatalog:
         """Keep what a schema is for, or nothing."""
         self._check_writable()
         with (
-            full_disk_told(f"Cannot keep the comment of the schema {schema}", self.root),
+            storage_told(f"Cannot keep the comment of the schema {schema}", self.root),
             self._facts_to_change() as facts,
         ):
             entry = facts.setdefault("schemas", {}).pop(schema.lower(), {})
@@ -323,8 +323,10 @@ class LocalCatalog:
             self.drop(type(one), one.name.schema, one.name.table)
 
     def _drop_objects(self, schema: str, table: str) -> None:
+        """What belonged to a table that is gone: where it stays, it says nothing of another one of the name."""
         for kind in objects.OF_TABLES:
-            self.drop(kind, schema, table)
+            with contextlib.suppress(ServerError):
+                self.drop(kind, schema, table)
 
     def drop_schema(self, schema: str, cascade: bool) -> None:
         """Remove a schema, with its tables if `cascade`; raises UserError SCHEMA_NOT_FOUND or SCHEMA_NOT_EMPTY."""
@@ -561,14 +563,12 @@ class LocalCatalog:
         path = os.path.join(self.root, _FACTS)
         draft = f"{path}.{uuid.uuid4().hex}"
         try:
-            with (
-                full_disk_told("Cannot keep a schema's comment", self.root),
-                open(draft, "x", encoding="utf-8") as file,
-            ):
-                file.write(objects.spelt(facts, "The comments of all schemas"))
-            os.replace(draft, path)
+            with storage_told("Cannot keep a schema's comment", self.root):
+                with open(draft, "x", encoding="utf-8") as file:
+                    file.write(objects.spelt(facts, "The comments of all schemas"))
+                os.replace(draft, path)
         finally:
-            with contextlib.suppress(FileNotFoundError):  # it is in its place
+            with contextlib.suppress(OSError):  # it is in its place, or is not to be had now
                 os.unlink(draft)
 
 

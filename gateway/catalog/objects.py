@@ -20,7 +20,7 @@ from gateway.catalog.base import TableName
 from gateway.delta.containment import held_folder, is_text, is_under, opened, remove_tree
 from gateway.delta.log import read_json
 from gateway.delta.schema import CHAR_VARCHAR, holds_char, parse_schema, struct_of
-from gateway.errors import GatewayError, ResourceError, ServerError, UnsupportedError, full_disk_told
+from gateway.errors import GatewayError, ResourceError, ServerError, UnsupportedError, storage_told
 from gateway.sqltypes import (
     STRING,
     ArrayType,
@@ -382,7 +382,7 @@ def write(folder: str, stored: AnyStored, replacing: bool) -> bool:
     text = spelt(record, f"The {KINDS[kind]} {stored.name.table}")
     name = os.path.basename(_path(folder, kind, stored.name.table))
     draft = f"{DRAFT}{uuid.uuid4().hex}"
-    with full_disk_told(f"Cannot store the {KINDS[kind]} {stored.name.table}", folder):
+    with storage_told(f"Cannot store the {KINDS[kind]} {stored.name.table}", folder):
         os.makedirs(folder, exist_ok=True)
         with held_folder(os.path.join(folder, FOLDER), folder, []) as held:
             try:
@@ -403,7 +403,7 @@ def write(folder: str, stored: AnyStored, replacing: bool) -> bool:
                 told = f"The schema of {stored.name.table} was dropped at the same time. Send the statement again."
                 raise ServerError("WRITE_FAILED", told, retryable=True) from error
             finally:
-                with contextlib.suppress(FileNotFoundError):  # it is in its place
+                with contextlib.suppress(OSError):  # it is in its place, or is swept later
                     os.unlink(draft, dir_fd=held)
     return True
 
@@ -445,14 +445,15 @@ def remove(folder: str, kind: type, name: str) -> bool:
     """Remove an object; whether there was one."""
     _check_own(folder)
     place, file = os.path.split(_path(folder, kind, name))
-    try:
-        with held_folder(place, folder) as held:
-            try:
-                os.unlink(file, dir_fd=held)
-            except IsADirectoryError:  # put there by somebody else: the name could not be used again
-                remove_tree(file, held)
-    except (FileNotFoundError, NotADirectoryError):
-        return False
+    with storage_told(f"Cannot remove the {KINDS[kind]} {name}", folder):
+        try:
+            with held_folder(place, folder) as held:
+                try:
+                    os.unlink(file, dir_fd=held)
+                except IsADirectoryError:  # put there by somebody else: the name could not be used again
+                    remove_tree(file, held)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
     return True
 
 

@@ -42,7 +42,7 @@ from gateway.delta.replay import removal
 from gateway.delta.row_ids import numbered, with_numbers
 from gateway.delta.schema import Column, UnreadableType, holds_char, nullable, parse_schema
 from gateway.delta.table import MAPPING, Snapshot, forget, open_snapshot, open_to_add, specs_of
-from gateway.errors import ServerError, UserError, full_disk_told
+from gateway.errors import UserError, storage_told
 
 ATTEMPTS = 30
 STAGING = ".creating-"
@@ -85,12 +85,8 @@ class WriteResult:
 @contextmanager
 def storage_errors(path: str) -> Iterator[None]:
     """Failures of the disk (full, read-only, no permission) as one error that names the table."""
-    try:
-        with full_disk_told("Cannot write the Delta table", path):
-            yield
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise ServerError("WRITE_FAILED", f"Cannot write the Delta table {path}: {reason}.") from error
+    with storage_told("Cannot write the Delta table", path):
+        yield
 
 
 def create_table(

@@ -290,6 +290,8 @@ def _as_gateway_error(error: BaseException) -> GatewayError:
     if isinstance(error, OSError) and error.filename:  # gone, or something else, since it was looked at
         return ServerError("FAILED_READ_FILE", f"{error.filename} cannot be used: {error.strerror}.")
     traceback.print_exception(error)
+    if isinstance(error, OSError) and error.errno is not None:  # of a file that was open already
+        return ServerError("FAILED_READ_FILE", f"A file that the statement uses cannot be read: {error.strerror}.")
     if type(error).__name__ == "PanicException":  # pyo3's, no Exception and nowhere to import from
         return ServerError("INTERNAL_ERROR", "The engine gave up at this statement; see the server's log.")
     if isinstance(error, MemoryError):

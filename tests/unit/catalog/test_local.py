@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import resource
@@ -24,7 +25,7 @@ from gateway.catalog import local, removal
 from gateway.catalog.base import AsOf, Catalog, TableName
 from gateway.catalog.bound import PathTable, bind
 from gateway.catalog.local import LocalCatalog
-from gateway.catalog.objects import StoredTable
+from gateway.catalog.objects import StoredKeys, StoredTable, StoredView
 from gateway.catalog.paths import AllowedRoots
 from gateway.catalog.samples import open_samples
 from gateway.delta.files import open_files
@@ -149,6 +150,40 @@ def test_drop(catalog: LocalCatalog) -> None:
     with pytest.raises(UserError) as caught:
         catalog.drop_schema("sales", cascade=True)
     assert caught.value.condition == "SCHEMA_NOT_FOUND"
+
+
+@pytest.mark.parametrize("act", ["view", "schema", "comment"])
+def test_what_a_disk_refuses_is_told(catalog: LocalCatalog, monkeypatch: pytest.MonkeyPatch, act: str) -> None:
+    def failing(*_: Any, **__: Any) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    for name in ("link", "replace", "makedirs"):
+        monkeypatch.setattr(os, name, failing)
+    with pytest.raises(ServerError) as caught:
+        if act == "view":
+            catalog.put(StoredView(TableName("main", "sales", "v"), "SELECT 1", ONE, ("id",), "main", "sales"), False)
+        elif act == "schema":
+            catalog.create_schema("other", None)
+        else:
+            catalog.comment_schema("sales", "nothing")
+    assert caught.value.condition == "WRITE_FAILED" and "Input/output error" in caught.value.message
+    assert sorted(catalog.schemas()) == ["Sales", "default"] and catalog.schema_comment("sales") == "about money"
+
+
+def test_a_table_that_has_gone_is_dropped_whatever_stays_of_it(
+    catalog: LocalCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    catalog.put(StoredKeys(TableName("main", "sales", "Orders"), "another"), False)
+    unlink = os.unlink
+
+    def failing(path: str, **where: Any) -> None:
+        if path.endswith(".keys.json"):
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        unlink(path, **where)
+
+    monkeypatch.setattr(os, "unlink", failing)
+    catalog.drop_table("sales", "orders")
+    assert catalog.table("sales", "orders") is None and catalog.tables("sales") == []
 
 
 def test_a_schema_in_which_somebody_makes_tables_is_not_dropped_with_them(catalog: LocalCatalog) -> None:

@@ -212,6 +212,15 @@ def test_a_full_disk_is_a_lack_of_resources(ends: tuple[Channel, Channel], capfd
     assert capfd.readouterr().err == ""
 
 
+def test_a_disk_that_fails_under_an_open_file_is_told(ends: tuple[Channel, Channel]) -> None:
+    def act(emit: Emit) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    last = events(ends, Scripted(act))[-1]
+    assert isinstance(last, Failed) and last.error.condition == "FAILED_READ_FILE"
+    assert "Input/output error" in last.error.message
+
+
 def test_an_error_carries_its_statement_and_place(ends: tuple[Channel, Channel]) -> None:
     def act(emit: Emit) -> None:
         raise UserError("PARSE_SYNTAX_ERROR", "Syntax error.", span=Span(7, 12))
