@@ -11,7 +11,7 @@ from gateway.catalog.keys import holding, keys_of, referring_to, taken_names
 from gateway.catalog.objects import Key, StoredKeys
 from gateway.delta.expressions import CONSTRAINT
 from gateway.engine.base import Emit, Planned
-from gateway.errors import Span, UserError, unsupported
+from gateway.errors import GatewayError, Span, UserError, unsupported
 from gateway.runner.answer import RESULT, Answer, done
 from gateway.runner.environment import Environment
 from gateway.runner.objects import Place
@@ -47,8 +47,29 @@ def declared(
     return tuple(found)
 
 
-def keep(place: Place, keys: tuple[Key, ...]) -> None:
-    """Keep the keys of a table that has been made."""
+def keep(place: Place, keys: tuple[Key, ...], *, alone: bool) -> None:
+    """Keep the keys of a table that has been made; one that was made `alone`, of no other, is not left behind without them."""
+    try:
+        _keep(place, keys)
+    except GatewayError as error:
+        if not (alone and _unmade(place)):
+            error.message += " The table was made, without its keys."
+        raise
+
+
+def _unmade(place: Place) -> bool:
+    """Take a table away, unless somebody has changed it since it was made; whether it is gone."""
+    try:
+        table = place.catalog.table(place.schema, place.name)
+        if not isinstance(table, DeltaBoundTable) or table.snapshot.version != 0:
+            return False
+        place.catalog.drop_table(place.schema, place.name)
+    except GatewayError:  # what is told is why it has no keys
+        return False
+    return True
+
+
+def _keep(place: Place, keys: tuple[Key, ...]) -> None:
     table = place.catalog.table(place.schema, place.name)
     if not keys:
         place.catalog.drop(StoredKeys, place.schema, place.name)

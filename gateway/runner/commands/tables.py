@@ -71,10 +71,10 @@ def create_table(command: c.CreateTable, job: Statement, env: Environment, runne
         declared = keys.declared(command, place, definition.schema, keys.checks_of(definition.properties), env)
         write.check_creatable(path, definition, as_select=False, replace=replace)
         emit(Planned("CREATE_TABLE", "gateway", "a commit to the Delta log", RESULT, writes=True, is_query=False))
-        write.make_table(path, definition, None, replace)
+        version = write.make_table(path, definition, None, replace).version
         if command.location is not None and is_new:
             locations.keep(place, path, command.name.span)
-        keys.keep(place, declared)
+        keys.keep(place, declared, alone=version == 0 and not external)
         return Answer("CREATE_TABLE", is_query=False, announced=True)
     query, binder = runner.bind(command.query.tree, env)
     made = selected(command, query.schema, env)

@@ -194,6 +194,30 @@ def test_on_a_full_disk_a_table_keeps_its_name_and_its_keys(pets: Session, monke
     assert _told(pets, "animals") == _TOLD
 
 
+@pytest.mark.parametrize(("number", "sqlstate"), [(errno.ENOSPC, "53100"), (errno.EIO, "58030")])
+def test_on_a_disk_that_fails_no_table_is_made_without_its_keys(
+    session: Session, monkeypatch: pytest.MonkeyPatch, number: int, sqlstate: str
+) -> None:
+    replace = os.replace
+
+    def failing(source: str, target: str, **where: int) -> None:
+        if target.endswith(".keys.json"):
+            raise OSError(number, os.strerror(number))
+        replace(source, target, **where)
+
+    monkeypatch.setattr(os, "replace", failing)
+    error = refused(session, _PERSONS)
+    assert error.sqlstate == sqlstate and "without its keys" not in error.message
+    assert session.rows("SHOW TABLES") == []
+    session.run("CREATE TABLE persons AS SELECT 1 AS first")
+    error = refused(session, _PERSONS.replace("CREATE", "CREATE OR REPLACE"))
+    assert error.sqlstate == sqlstate and "The table was made, without its keys." in error.message
+    assert session.rows("SHOW COLUMNS IN persons") == [("first",), ("last",), ("n",)]
+    monkeypatch.undo()
+    session.run(_PERSONS.replace("CREATE", "CREATE OR REPLACE"))
+    assert _told(session, "persons") == [("persons_key", "PRIMARY KEY (`first`, `last`) RELY")]
+
+
 def test_another_table_of_the_name_has_no_keys(pets: Session) -> None:
     pets.run("CREATE OR REPLACE TABLE persons (first STRING NOT NULL, last STRING NOT NULL)")
     assert _told(pets, "persons") == []
