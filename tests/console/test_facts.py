@@ -181,3 +181,12 @@ def test_pipelines_show_their_graph_runs_and_expectations(page: Page, open_serve
     page.until("document.querySelector('section[aria-label=Run] .state.failed')")
     page.evaluate("document.querySelector('.graph a').dispatchEvent(new MouseEvent('click', {bubbles: true}))")
     page.until("location.hash.startsWith('#/catalog/main/shop/')")
+
+
+def test_a_run_without_a_state_hides_no_others(page: Page, open_server: Server) -> None:
+    record_pipelines(open_server, "stateless", "told")
+    assert run(open_server, "UPDATE pipelines.runs SET state = NULL WHERE pipeline = 'stateless'") == []
+    page.key("4", alt=True)
+    page.click(".names a", "stateless")
+    page.shows("Runs of stateless")
+    page.shows("unknown")

@@ -10,7 +10,7 @@ import pytest
 
 from tests.console.conftest import TOKENS
 from tests.live.browser import Browser, Page
-from tests.live.console import HOSTILE, LONG, ask, behind, run, sign_in
+from tests.live.console import HOSTILE, LONG, ask, behind, marked, run, sign_in
 from tests.live.gateway import Server, connect_to, start_server
 
 pytestmark = [pytest.mark.browser]
@@ -179,17 +179,17 @@ def test_hostile_names_comments_and_values_are_texts_in_the_catalog(page: Page, 
     page.shows("t \"'<img src=x>")
     page.shows(texts[0])  # its comment
     page.click("article a", "t \"'<img src=x>")
-    marked = [text.replace("\u202e", "⟨U+202E⟩").replace("\u2066", "⟨U+2066⟩") for text in texts]
-    page.until("document.querySelectorAll('.tab-body tbody tr').length === 6")
+    shown_texts = [*map(marked, texts)]
+    page.until(f"document.querySelectorAll('.tab-body tbody tr').length === {len(texts)}")
     cells = page.evaluate(
         "[...document.querySelectorAll('.tab-body tbody tr')].map(r => [...r.cells].map(c => c.innerText))"
     )
-    assert [(cell[0], cell[3]) for cell in cells] == [(f"{i} {text}", text) for i, text in enumerate(marked)]
+    assert [(cell[0], cell[3]) for cell in cells] == [(f"{i} {text}", text) for i, text in enumerate(shown_texts)]
     for tab, shown in (
-        ("Preview", marked[2]),
+        ("Preview", shown_texts[2]),
         ("History", "CREATE TABLE"),
         ("Detail", "numFiles"),
-        ("Definition", marked[4]),
+        ("Definition", shown_texts[4]),
     ):
         page.click("button", tab)
         page.shows(shown)

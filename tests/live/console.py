@@ -17,15 +17,24 @@ from tests.live.gateway import Server
 
 LONG = "SELECT sum(a.id * b.id % 7) AS long_one FROM range(300000) a CROSS JOIN range(300000) b"
 
-#: Texts that are markup, quotes, comments, marks that turn the writing around, and a NUL.
+#: Texts that are markup, quotes, comments, marks that turn the writing around or are not seen, and a NUL.
 HOSTILE = (
     "<script>complaints.push('script ran')</script>",
     "<img src=x onerror=complaints.push('image')>",
     "\"'`--/*",
     "\u202egnp.exe\u2066",
+    "tag\U000e0041\u3164",
     "a\0b",
     "]]>&lt;%00",
 )
+_HIDDEN = ("\u202e", "\u2066", "\U000e0041", "\u3164")
+
+
+def marked(text: str) -> str:
+    """One of these texts as the page shows it."""
+    for hidden in _HIDDEN:
+        text = text.replace(hidden, f"⟨U+{ord(hidden):04X}⟩")
+    return text.replace("\0", "␀")
 
 
 def run(server: Server, *statements: str, token: str = "none-needed") -> list[str]:

@@ -65,8 +65,8 @@ async function show() {
       if (document.activeElement === document.body) content.focus({ preventScroll: true }); // what had it is gone
     } else if (end) end();
   } catch (error) {
-    if (!(error instanceof CallError)) throw error;
     fill(place, el("p", { class: "notice bad" }, error.message));
+    if (!(error instanceof CallError)) throw error;
   }
 }
 

@@ -32,8 +32,9 @@ async function rowsOrNone(statement) {
   }
 }
 
-function stateMark(state) {
-  return el("span", { class: `state ${GOOD[state] || ""}` }, seen(state.toLowerCase().replaceAll("_", " ")));
+function stateMark(written) {
+  const state = String(written ?? "unknown"); // whoever writes into the table may have left it out
+  return el("span", { class: `state ${Object.hasOwn(GOOD, state) ? GOOD[state] : ""}` }, seen(state.toLowerCase().replaceAll("_", " ")));
 }
 
 function table(label, names, lines) {
