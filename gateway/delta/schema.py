@@ -95,14 +95,14 @@ class Column:
         return arrow_of(self.type, self.children)
 
 
-def open_inside(column: Column) -> Column:
+def _open_inside(column: Column) -> Column:
     """The column, the fields of whose structs are nullable in its type; that they are NOT NULL is told by its `children`.
 
     Whatever is put into such fields is looked at when it is written: until then any value has the column's type.
     """
     if not isinstance(column.type, t.StructType):
         return column
-    children = tuple(map(open_inside, column.children))
+    children = tuple(map(_open_inside, column.children))
     fields = (t.StructField(c.name, c.type, True, c.comment) for c in children)
     return replace(column, type=t.struct(*fields), children=children)
 
@@ -152,8 +152,11 @@ def arrow_of(data_type: t.DataType, children: tuple[Column, ...]) -> pa.DataType
 
 
 def parse_schema(schema: dict[str, Any], mapping: str = "none") -> tuple[Column, ...]:
-    """Top-level columns of a Delta schema under the column mapping mode `mapping` (none, name or id)."""
-    return tuple(_declared_column(_field(f, mapping)) for f in schema["fields"])
+    """Top-level columns of a Delta schema under the column mapping mode `mapping` (none, name or id).
+
+    In their types the fields of structs are nullable (`declared_type` has them as they are declared).
+    """
+    return tuple(_open_inside(_declared_column(_field(f, mapping))) for f in schema["fields"])
 
 
 def _declared_column(column: Column) -> Column:

@@ -37,7 +37,7 @@ from gateway.delta.log_paths import check_log
 from gateway.delta.opening import opened, unread_by_it
 from gateway.delta.partitions import typed_values
 from gateway.delta.replay import Fields, State, replayed
-from gateway.delta.schema import Column, open_inside, parse_schema, struct_of
+from gateway.delta.schema import Column, parse_schema, struct_of
 from gateway.delta.watch import Watch
 from gateway.delta.zoneless import zoneless
 from gateway.errors import GatewayError, ServerError, UnsupportedError, UserError
@@ -439,7 +439,7 @@ def _snapshot(root: str, table: DeltaTable, within: Within) -> Snapshot:
     properties = dict(metadata.configuration)
     mapping = mapping_of(protocol, properties, root)
     schema = json.loads(table.schema().to_json())
-    columns = tuple(map(open_inside, parse_schema(schema, mapping)))
+    columns = parse_schema(schema, mapping)
     if mapping != _mode(properties):
         _check_unmapped(root, properties, schema)
     try:

@@ -111,6 +111,17 @@ def test_one_is_dropped(filled: Session) -> None:
         filled.run("ALTER TABLE t ALTER COLUMN s.a SET NOT NULL")
 
 
+def test_versions_before_it_was_dropped_are_read(session: Session) -> None:
+    session.run("CREATE TABLE t (s STRUCT<a: INT NOT NULL>) TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')")
+    session.run("INSERT INTO t VALUES (named_struct('a', 1))")
+    changes = "SELECT _change_type, s.a FROM table_changes('t', 1)"
+    assert session.run(changes).rows == [("insert", 1)]
+    session.run("ALTER TABLE t ALTER COLUMN s.a DROP NOT NULL")
+    session.run("INSERT INTO t VALUES (NULL)")
+    assert session.run(f"{changes} ORDER BY 2").rows == [("insert", None), ("insert", 1)]
+    assert session.run("SELECT s.a FROM t VERSION AS OF 1").rows == [(1,)]
+
+
 def test_renamed_ones_go_by_their_new_names(session: Session) -> None:
     session.run("CREATE TABLE t (`a.b` STRUCT<c: INT NOT NULL>)" + MAPPED)
     session.run("ALTER TABLE t RENAME COLUMN `a.b`.c TO d")
