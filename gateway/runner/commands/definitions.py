@@ -14,7 +14,7 @@ from gateway.delta.expressions import CONSTRAINT, DEFAULT, GENERATED
 from gateway.delta.features import Kept
 from gateway.delta.identity import EXPLICIT, START, STEP, is_identity
 from gateway.delta.log import IN_COMMIT_SINCE
-from gateway.delta.properties import FEATURE, MOST_ID
+from gateway.delta.properties import FEATURE, MOST_ID, ROW_ID, ROW_TRACKING, ROW_VERSION
 from gateway.delta.schema import declared_of
 from gateway.delta.write import check_snapshot_writable
 from gateway.errors import UnsupportedError, UserError, unsupported
@@ -29,7 +29,9 @@ from gateway.sql.read.commands import parse_expression
 from gateway.sqltypes import StructField, StructType, struct
 
 # Features that a table has for what a new one is not given.
-_NOT_LIKE = ("clustering", "domainMetadata")
+_NOT_LIKE = frozenset({"clustering", "domainMetadata"})
+# Properties that each table is given for itself.
+_OWN_ALONE = frozenset({MOST_ID, ROW_ID, ROW_VERSION})
 # Properties that Spark keeps for itself.
 _RESERVED = {
     "location": "please use the LOCATION clause to specify it",
@@ -82,12 +84,15 @@ def like(table: DeltaBoundTable, properties: Mapping[str, str]) -> Definition:
     check_snapshot_writable(snapshot, kept=Kept.BY_STATEMENT)
     if any(is_identity(column) for column in snapshot.columns):
         raise unsupported("CREATE TABLE … LIKE a table with an identity column")
-    features = {f"{FEATURE}{name}": "supported" for name in snapshot.protocol.features if name not in _NOT_LIKE}
     own = {
         key: value
         for key, value in snapshot.properties.items()
-        if key != MOST_ID and not key.startswith(IN_COMMIT_SINCE)
+        if key not in _OWN_ALONE and not key.startswith(IN_COMMIT_SINCE)
     }
+    left = (
+        {*_NOT_LIKE, "rowTracking"} if own.get(ROW_TRACKING, "").lower() == "true" else _NOT_LIKE
+    )  # the property brings it
+    features = {f"{FEATURE}{name}": "supported" for name in snapshot.protocol.features if name not in left}
     metadata = {
         column.name: {key: value for key, value in column.metadata.items() if key in (DEFAULT, GENERATED)}
         for column in snapshot.columns

@@ -242,3 +242,16 @@ def _counted_anew(session: Session) -> None:
 
 def _without_stats(action: dict[str, Any]) -> dict[str, Any]:
     return {"add": {**action["add"], "stats": None}} if "add" in action else action
+
+
+def test_a_table_like_one_that_keeps_them_counts_its_own(session: Session) -> None:
+    session.run("CREATE TABLE kept (k INT) TBLPROPERTIES ('delta.enableRowTracking' = 'true')")
+    session.run("INSERT INTO kept VALUES (1), (2)")
+    session.run("CREATE TABLE alike LIKE kept")
+    session.run("INSERT INTO alike VALUES (3), (4)")
+    assert session.run("SELECT k, _metadata.row_id FROM alike ORDER BY k").rows == [(3, 0), (4, 1)]
+    names = [
+        {k: v for k, v in session.run(f"SHOW TBLPROPERTIES {table}").rows if k.startswith("delta.rowTracking.")}
+        for table in ("kept", "alike")
+    ]
+    assert len(names[1]) == 2 and not set(names[0].values()) & set(names[1].values())
