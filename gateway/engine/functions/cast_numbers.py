@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gateway.engine.functions import RowError
+from gateway.engine.functions.decimal_digits import cut, rounded_to
 from gateway.floats import float_text
 from gateway.instants import MICROS_PER_DAY, MICROS_PER_SECOND, Zone, ints, to_instant, to_local
 from gateway.sqltypes import (
@@ -156,16 +157,16 @@ def to_integral(array: pa.Array, source: DataType, target: DataType) -> Converte
             whole = np.where(high, limit - 1, np.where(high, 0, wide).astype(np.int64))
         return Converted(with_nulls(whole, void, type_), bad, error)
     try:
-        return Converted(pc.cast(array, options=pc.CastOptions(target_type=type_, allow_decimal_truncate=True)))
+        return Converted(cut(array, 0).cast(type_))
     except pa.ArrowInvalid:
 
-        def cut(value: Decimal) -> int:
+        def alone(value: Decimal) -> int:
             whole = int(value.to_integral_value(ROUND_DOWN, EXACT))
             if not -limit <= whole < limit:
                 raise Bad
             return whole
 
-        return Converted(*each(array, type_, cut), error)
+        return Converted(*each(array, type_, alone), error)
 
 
 def decimal_of(value: Decimal, target: DecimalType) -> Decimal:
@@ -185,7 +186,7 @@ def to_decimal(array: pa.Array, source: DataType, target: DecimalType) -> Conver
         return _decimal_of_whole(array, target, error)
     assert isinstance(source, DecimalType)
     if source.scale > target.scale:
-        array = pc.round(array.cast(pa.decimal256(76, source.scale)), target.scale, "half_towards_infinity")
+        array = rounded_to(array, target.scale, "half_towards_infinity")
     elif source.precision - source.scale + target.scale > MAX_PRECISION:
         array = array.cast(pa.decimal256(76, target.scale))  # Arrow itself multiplies without a look at what is lost
     try:

@@ -7,7 +7,7 @@ import contextlib
 import math
 import operator
 from collections.abc import Callable
-from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, ROUND_HALF_UP, Context, Decimal
+from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Context, Decimal
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from gateway.engine.base import UdfSpec
 from gateway.engine.functions import Kernel, RowError, implementation
 from gateway.engine.functions.cast_numbers import nulls
+from gateway.engine.functions.decimal_digits import MODES, rounded_to
 from gateway.engine.functions.distinct import per_distinct, scalar, vectorised
 from gateway.floats import float_text
 from gateway.sqltypes import BIGINT, INT, MAX_PRECISION, DataType, DecimalType
@@ -92,14 +93,6 @@ def negate_long_decimal(spec: UdfSpec) -> Kernel:
     return kernel
 
 
-_MODES = {
-    "half_towards_infinity": ROUND_HALF_UP,
-    "half_to_even": ROUND_HALF_EVEN,
-    "up": ROUND_CEILING,
-    "down": ROUND_FLOOR,
-}
-
-
 #: More digits than any double has in front of its point: beyond, a double is rounded as here.
 _LONGEST = 400
 
@@ -119,7 +112,7 @@ def round_double(spec: UdfSpec) -> Kernel:
         if not math.isfinite(x):
             return x
         return float(
-            Decimal(float_text(x, 53)).quantize(Decimal(1).scaleb(-digits), rounding=_MODES[mode], context=_EXACT)
+            Decimal(float_text(x, 53)).quantize(Decimal(1).scaleb(-digits), rounding=MODES[mode], context=_EXACT)
         )
 
     def kernel(value: pa.Array) -> pa.Array:
@@ -152,7 +145,7 @@ def round_integer(spec: UdfSpec) -> Kernel:
     step, half = Decimal(1).scaleb(-max(digits, -30)), 1 << (returns.bit_width - 1)
 
     def compute(value: int) -> int:
-        rounded = int(Decimal(value).quantize(step, rounding=_MODES[mode], context=_EXACT))
+        rounded = int(Decimal(value).quantize(step, rounding=MODES[mode], context=_EXACT))
         if not -half <= rounded < half:
             raise RowError("ARITHMETIC_OVERFLOW", f"Overflow in round of {value}.")
         return rounded
@@ -190,12 +183,11 @@ def round_decimal(spec: UdfSpec) -> Kernel:
     source = spec.args[0]
     if not isinstance(source, DecimalType):
         raise TypeError(str(source))
-    wide = pa.decimal256(76, source.scale)
     returns = spec.returns.arrow()
     step = Decimal(1).scaleb(min(-digits, 2 * MAX_PRECISION))
 
     def far(value: Decimal) -> Decimal:
-        rounded = value.quantize(step, rounding=_MODES[mode], context=_EXACT)
+        rounded = value.quantize(step, rounding=MODES[mode], context=_EXACT)
         if rounded:
             raise RowError(
                 "NUMERIC_VALUE_OUT_OF_RANGE.WITHOUT_SUGGESTION",
@@ -206,9 +198,8 @@ def round_decimal(spec: UdfSpec) -> Kernel:
     def kernel(value: pa.Array) -> pa.Array:
         if digits <= -MAX_PRECISION:  # no decimal but zero has so many
             return per_distinct(far, (value,), returns)
-        rounded = pc.round(value.cast(wide), ndigits=digits, round_mode=mode)
         try:
-            return rounded.cast(returns)
+            return rounded_to(value, digits, mode).cast(returns)
         except pa.ArrowInvalid as error:
             raise RowError(
                 "NUMERIC_VALUE_OUT_OF_RANGE.WITH_SUGGESTION",
