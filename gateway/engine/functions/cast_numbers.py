@@ -40,6 +40,8 @@ Bools = npt.NDArray[np.bool_]
 
 LIMITS = {TINYINT: 2**7, SMALLINT: 2**15, INT: 2**31, BIGINT: 2**63}
 _INT64_DIGITS = 19
+_LONG_DIGITS = 18  # of a DECIMAL that is a column Spark holds up to so many as 64 bits, else a BigDecimal
+_NEAR = 1e-5  # more than a few bits of a double that an INT has room for
 # enough digits for every decimal of SQL and for the exact value of a double
 EXACT = Context(prec=800, rounding=ROUND_HALF_UP)
 
@@ -136,8 +138,8 @@ def floats(array: pa.Array) -> npt.NDArray[Any]:
     return values
 
 
-def to_integral(array: pa.Array, source: DataType, target: DataType) -> Converted:
-    """Any number to a whole one: the fraction is cut off."""
+def to_integral(array: pa.Array, source: DataType, target: DataType, doubled: bool | None = None) -> Converted:
+    """Any number to a whole one: the fraction is cut off; `doubled` as in `casts.caster`."""
     limit, type_, void = LIMITS[target], target.arrow(), nulls(array)
     error = overflow(source, target)
     if is_integral(source):
@@ -156,17 +158,47 @@ def to_integral(array: pa.Array, source: DataType, target: DataType) -> Converte
             high = wide >= limit
             whole = np.where(high, limit - 1, np.where(high, 0, wide).astype(np.int64))
         return Converted(with_nulls(whole, void, type_), bad, error)
+    assert isinstance(source, DecimalType)
+    if doubled is None:
+        doubled = source.precision > _LONG_DIGITS
+    return _whole_of_decimals(array, target, doubled and target != BIGINT, error)
+
+
+def _whole_of_decimals(array: pa.Array, target: DataType, doubled: bool, error: Callable[[Any], RowError]) -> Converted:
+    limit, type_, void = LIMITS[target], target.arrow(), nulls(array)
     try:
-        return Converted(cut(array, 0).cast(type_))
+        whole = cut(array, 0).cast(pa.int64())
     except pa.ArrowInvalid:
 
         def alone(value: Decimal) -> int:
-            whole = int(value.to_integral_value(ROUND_DOWN, EXACT))
+            whole = int(float(value)) if doubled else int(value.to_integral_value(ROUND_DOWN, EXACT))
             if not -limit <= whole < limit:
                 raise Bad
             return whole
 
         return Converted(*each(array, type_, alone), error)
+    values = ints(whole)
+    if doubled:
+        values = _up_to_the_next(array, values)
+    bad = ((values < -limit) | (values >= limit)) & ~void
+    return Converted(with_nulls(np.where(bad, 0, values), void, type_), bad, error)
+
+
+def _up_to_the_next(array: pa.Array, whole: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Decimals without their fractions, `whole`, but for those that are the next number as doubles.
+
+    Arrow's own double is a few bits off: it tells which ones may be, their texts which are.
+    """
+    rough = floats(array.cast(pa.float64()))
+    near = np.flatnonzero(
+        (np.rint(rough) != whole) & (np.abs(rough - np.rint(rough)) < _NEAR) & (np.abs(rough) < 2**53)
+    )
+    if not len(near):
+        return whole
+    exact = floats(array.take(pa.array(near)).cast(pa.string()).cast(pa.float64()))
+    whole = whole.copy()
+    whole[near] = exact.astype(np.int64)
+    return whole
 
 
 def decimal_of(value: Decimal, target: DecimalType) -> Decimal:
@@ -363,7 +395,9 @@ def number_to_timestamp(array: pa.Array, source: DataType) -> Converted:
     return Converted(timestamp_array(micros_, void, TIMESTAMP))
 
 
-def scalar_cast(source: DataType, target: DataType, zone: Zone) -> Callable[[pa.Array], Converted] | None:
+def scalar_cast(
+    source: DataType, target: DataType, zone: Zone, doubled: bool | None = None
+) -> Callable[[pa.Array], Converted] | None:
     """The kernel for a pair of numbers, BOOLEAN, dates and timestamps; None if it is another kind of pair."""
     numeric = is_integral(source) or is_fractional(source) or isinstance(source, DecimalType)
     if source == BOOLEAN:
@@ -373,7 +407,7 @@ def scalar_cast(source: DataType, target: DataType, zone: Zone) -> Callable[[pa.
         if target == BOOLEAN:
             return lambda a: to_boolean(a, source)
         if is_integral(target):
-            return lambda a: to_integral(a, source, target)
+            return lambda a: to_integral(a, source, target, doubled)
         if isinstance(target, DecimalType):
             return lambda a: to_decimal(a, source, target)
         if is_fractional(target):

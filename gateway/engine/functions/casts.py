@@ -32,15 +32,23 @@ class Variants:
 
 @implementation("cast")
 def cast(spec: UdfSpec) -> Kernel:
-    """One argument to `spec.returns`; params: (zone, is_try)."""
-    zone, is_try = known_zone(spec.params[0]), bool(spec.params[1])
-    return caster(spec.args[0], spec.returns, zone, is_try)
+    """One argument to `spec.returns`; params: (zone, is_try), and `doubled` where the type does not tell it."""
+    zone, is_try, *rest = spec.params
+    return caster(spec.args[0], spec.returns, known_zone(zone), bool(is_try), doubled=rest[0] if rest else None)
 
 
 def caster(
-    source: DataType, target: DataType, zone: Zone = UTC, is_try: bool = False, variants: Variants | None = None
+    source: DataType,
+    target: DataType,
+    zone: Zone = UTC,
+    is_try: bool = False,
+    variants: Variants | None = None,
+    doubled: bool | None = None,
 ) -> Caster:
-    """The kernel from `source` to `target`; a row that fails raises `RowError`, or is NULL with `is_try`."""
+    """The kernel from `source` to `target`; a row that fails raises `RowError`, or is NULL with `is_try`.
+
+    Decimals become INT, SMALLINT and TINYINT by way of a double where they are `doubled`; None is for those of columns.
+    """
     source, target = _plain(source), _plain(target)
     if source == VOID:
         return lambda a: pa.nulls(len(a), target.arrow())
@@ -53,10 +61,10 @@ def caster(
         def part(inner: DataType, wanted: DataType | None) -> Caster:
             if wanted is None and inner == VARIANT and variants is not None:
                 return variants.printed
-            return caster(inner, wanted or STRING, zone, is_try, variants)
+            return caster(inner, wanted or STRING, zone, is_try, variants, doubled)
 
         return _from_nested(source, target, part)
-    convert = interval_cast(source, target) or scalar_cast(source, target, zone)
+    convert = interval_cast(source, target) or scalar_cast(source, target, zone, doubled)
     if convert is None and source == STRING:
         convert = reader(target, zone)
     if convert is None and target == STRING:

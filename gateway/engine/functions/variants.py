@@ -253,7 +253,7 @@ class _Casts:
         arrays, order = [pa.nulls(1, target.arrow())], np.zeros(len(items), dtype=np.int64)
         size = 1
         for source, (at, members) in groups.items():
-            done = caster(source, target, self.zone, True)(pa.array(members, source.arrow()))
+            done = caster(source, target, self.zone, True, doubled=True)(pa.array(members, source.arrow()))
             failed += [at[i] for i in np.flatnonzero(pc.is_null(done).to_numpy(zero_copy_only=False))]
             order[at] = np.arange(size, size + len(at))
             size += len(at)

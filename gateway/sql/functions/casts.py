@@ -11,6 +11,7 @@ from decimal import ROUND_HALF_UP, Decimal
 from decimal import Context as Digits
 
 from gateway import instants
+from gateway.sql.functions.held import cut_as_double
 from gateway.sql.functions.lowerings import raises
 from gateway.sql.typed import nodes as bound
 from gateway.sql.typed.catalogue import Context
@@ -175,11 +176,12 @@ def lower_cast(cast: Cast, arg: Expr, context: Context) -> Expr:
     native = _native(source, target, context)
     if native is not None:
         return bound.EngineCast(cast.type, cast.nullable, arg, native, cast.is_try and native)
+    zone, doubled = context.time_zone if _zoned(source, target) else "UTC", cut_as_double(cast.arg, target)
     return bound.udf(
         "cast",
         cast.type,
         arg,
-        params=(context.time_zone if _zoned(source, target) else "UTC", cast.is_try),
+        params=(zone, cast.is_try) if doubled is None else (zone, cast.is_try, doubled),
         nullable=cast.nullable,
         raises=not cast.is_try and _fails(source, target),
     )
