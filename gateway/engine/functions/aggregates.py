@@ -19,7 +19,7 @@ from gateway.engine.functions.arithmetic import decimals_of_words, unscaled_word
 from gateway.engine.functions.distinct import vectorised
 from gateway.engine.functions.hashing import bucket_hashes
 from gateway.engine.functions.intervals import interval_overflow
-from gateway.engine.functions.lists import one_zero
+from gateway.engine.functions.lists import as_type, one_zero
 from gateway.floats import float_text
 from gateway.sqltypes import MAX_PRECISION, DecimalType, IntervalType
 
@@ -359,7 +359,7 @@ def list_quantile(spec: UdfSpec) -> Kernel:
             flat.take(pa.array(p, mask=sizes == 0)) if len(flat) else pa.nulls(len(sizes), flat.type) for p in picks
         ]
         if not is_array:
-            return taken[0].cast(returns)
+            return as_type(taken[0], returns)
         joined = pa.concat_arrays(taken).take(
             pa.array(np.arange(len(taken) * len(sizes)).reshape(len(taken), -1).T.ravel())
         )
@@ -428,7 +428,7 @@ def list_mode(spec: UdfSpec) -> Kernel:
         winners = order[np.unique(group[order], return_index=True)[1]]
         at = np.zeros(len(sizes), dtype=np.int64)
         at[group[winners]] = first[winners]
-        return flat.take(pa.array(at, mask=sizes == 0)).cast(returns)
+        return as_type(flat.take(pa.array(at, mask=sizes == 0)), returns)
 
     return kernel
 

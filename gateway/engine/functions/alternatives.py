@@ -7,6 +7,7 @@ import pyarrow.compute as pc
 
 from gateway.engine.base import UdfSpec
 from gateway.engine.functions import Kernel, implementation
+from gateway.engine.functions.lists import as_type
 
 
 @implementation("coalesced")
@@ -15,7 +16,7 @@ def coalesced(spec: UdfSpec) -> Kernel:
     returns = spec.returns.arrow()
 
     def kernel(*args: pa.Array) -> pa.Array:
-        return pc.coalesce(*(a.cast(returns) for a in args))
+        return pc.coalesce(*(as_type(a, returns) for a in args))
 
     return kernel
 

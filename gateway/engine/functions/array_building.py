@@ -13,6 +13,7 @@ from gateway.engine.functions.lists import (
     MAX_ELEMENTS,
     Lists,
     any_by_row,
+    as_type,
     built,
     concatenated,
     joined,
@@ -80,7 +81,7 @@ def array_inserted(spec: UdfSpec) -> Kernel:
             raise too_many("array_insert", int((size + padding).max()) + 1, None)
         front, back = np.where(at > 0, padding, 0), np.where(at > 0, 0, padding)
         null = len(lists.values) + len(value)
-        pieces = pa.concat_arrays([lists.values, value.cast(lists.values.type), pa.nulls(1, lists.values.type)])
+        pieces = pa.concat_arrays([lists.values, as_type(value, lists.values.type), pa.nulls(1, lists.values.type)])
         own = len(lists.values) + np.arange(len(a))
         lengths = np.stack([before, front, np.ones_like(size), back, size - before], axis=1)
         lengths = np.where(void[:, None], 0, lengths)

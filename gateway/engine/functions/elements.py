@@ -14,6 +14,7 @@ from gateway.engine.functions.casts import struct_children
 from gateway.engine.functions.lists import (
     Lists,
     any_by_row,
+    as_type,
     built,
     codes_together,
     one_zero,
@@ -48,7 +49,7 @@ def nested_compare(spec: UdfSpec) -> Kernel:
     symbol = str(spec.params[0])
 
     def kernel(a: pa.Array, b: pa.Array) -> pa.Array:
-        together = ranks(pa.concat_arrays([a, b.cast(a.type)]))
+        together = ranks(pa.concat_arrays([a, as_type(b, a.type)]))
         left, right = together[: len(a)], together[len(a) :]
         result = _ORDERS[symbol](left, right)
         return pa.array(result) if symbol == "<=>" else pa.array(result, mask=(left < 0) | (right < 0))

@@ -100,13 +100,18 @@ def ranges(starts: Ints, lengths: Ints) -> Ints:
     return result
 
 
+def as_type(array: pa.Array, type: pa.DataType) -> pa.Array:
+    """A cast, which loses the NULLs of lists of nothing else (pyarrow) where there is nothing to do."""
+    return array if array.type.equals(type) else array.cast(type)
+
+
 def concatenated(arrays: list[pa.Array], type: pa.DataType) -> pa.Array:
     """Lists joined row by row; NULL where any is."""
     lists = [Lists(a) for a in arrays]
     void = lists[0].void
     for other in lists[1:]:
         void = void | other.void
-    values = pa.concat_arrays([x.values.cast(type.value_type) for x in lists])
+    values = pa.concat_arrays([as_type(x.values, type.value_type) for x in lists])
     bases = np.cumsum([0, *(len(x.values) for x in lists)])[:-1]
     lengths = np.stack([np.where(void, 0, x.lengths) for x in lists], axis=1)
     starts = np.stack([x.starts + base for x, base in zip(lists, bases, strict=True)], axis=1)
@@ -238,7 +243,7 @@ def ranks(values: pa.Array) -> Ints:
 
 def codes_together(*arrays: pa.Array) -> list[Ints]:
     """Codes of several arrays of one type that can be compared with each other."""
-    both = codes(pa.concat_arrays([a.cast(arrays[0].type) if a.type != arrays[0].type else a for a in arrays]))
+    both = codes(pa.concat_arrays([as_type(a, arrays[0].type) for a in arrays]))
     return list(np.split(both, np.cumsum([len(a) for a in arrays])[:-1]))
 
 

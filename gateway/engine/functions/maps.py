@@ -14,7 +14,16 @@ from gateway.engine.functions import Kernel, RowError, implementation
 from gateway.engine.functions.cast_numbers import Bools, nulls
 from gateway.engine.functions.casts import struct_children
 from gateway.engine.functions.distinct import scalar
-from gateway.engine.functions.lists import Lists, any_by_row, built, codes, codes_together, concatenated, first_marks
+from gateway.engine.functions.lists import (
+    Lists,
+    any_by_row,
+    as_type,
+    built,
+    codes,
+    codes_together,
+    concatenated,
+    first_marks,
+)
 from gateway.instants import Ints
 
 _DEDUP = "spark.sql.mapKeyDedupPolicy"
@@ -43,13 +52,8 @@ def checked_map(lengths: Ints, keys: pa.Array, items: pa.Array, void: Bools, typ
     np.cumsum(lengths, out=offsets[1:])
     mask = pa.array(void) if void.any() else None
     return pa.MapArray.from_arrays(
-        pa.array(offsets), _as(keys, type.key_type), _as(items, type.item_type), type=type, mask=mask
+        pa.array(offsets), as_type(keys, type.key_type), as_type(items, type.item_type), type=type, mask=mask
     )
-
-
-def _as(values: pa.Array, type: pa.DataType) -> pa.Array:
-    """A cast, which loses the NULLs of lists of nothing else (pyarrow) where there is nothing to do."""
-    return values if values.type.equals(type) else values.cast(type)
 
 
 @implementation("map_from_lists")
@@ -146,7 +150,7 @@ def maps_zipped(spec: UdfSpec) -> Kernel:
         order = np.argsort(rows, kind="stable")
         order = order[first_marks(rows[order], numbers[order]) & ~void[rows[order]]]
         wanted = pair.reshape(-1)[order]
-        fields = [pa.concat_arrays([keys, others.cast(keys.type)]).take(pa.array(order))]
+        fields = [pa.concat_arrays([keys, as_type(others, keys.type)]).take(pa.array(order))]
         for values, own in ((items, first), (other_items, second)):
             at = np.full(len(rows), -1, dtype=np.int64)
             at[own] = np.arange(len(own))

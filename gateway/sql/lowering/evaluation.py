@@ -216,8 +216,8 @@ def _unless_equal(call: Call, context: Context) -> Expr:
 
 
 def _unless_zero(call: Call, context: Context) -> Expr:
-    value = call.args[0]
-    return _unless_equal(replace(call, args=(value, Cast(value.type, False, Lit(INT, False, 0)))), context)
+    value, *kept = call.args
+    return _unless_equal(replace(call, args=(value, Cast(value.type, False, Lit(INT, False, 0)), *kept)), context)
 
 
 #: What a conditional call of constants chooses; the call itself where that is not known while compiling.
