@@ -69,6 +69,8 @@ _THOROUGH = frozenset(("arrays_zip", "concat"))
 
 # Only a NULL in the first operand spares the others.
 _BY_FIRST = frozenset(("aggregate", "format_string", "printf", "reduce"))
+# One in the first or the second spares what comes behind it.
+_BY_TWO = frozenset(("map_zip_with", "nullif", "zip_with"))
 
 #: NULL where an operand raises, if one of them is no number: `data` tells that behind the operator.
 TRIED = frozenset(("try_add", "try_divide", "try_mod", "try_multiply", "try_subtract"))
@@ -326,7 +328,7 @@ def operands(call: Call, raising: Sequence[int], row_by_row: bool) -> Sequence[i
         return range(len(args))
     if fn in _BACKWARD:
         return range(len(args) - 1, -1, -1)
-    if fn in ("nullif", "zip_with") or (fn == "locate" and isinstance(args[-1], Lit) and args[-1].value is not None):
+    if fn in _BY_TWO or (fn == "locate" and isinstance(args[-1], Lit) and args[-1].value is not None):
         return range(2)
     return range(len(args)) if fn in ("lpad", "rpad") and args[0].type != BINARY else ()
 
