@@ -137,13 +137,13 @@ def _settled(convert: Callable[[pa.Array], Converted], is_try: bool) -> Caster:
         if is_try:
             return pc.if_else(pa.array(done.bad), pa.scalar(None, done.array.type), done.array)
         assert done.error is not None
-        error: RowError = done.error(_shown(array[int(np.argmax(done.bad))]))
+        error: RowError = done.error(shown(array[int(np.argmax(done.bad))]))
         raise error
 
     return kernel
 
 
-def _shown(value: pa.Scalar) -> Any:
+def shown(value: pa.Scalar) -> Any:
     """A value for a message; dates and timestamps as text, because Python's end with the year 9999."""
     if pa.types.is_date32(value.type):
         return date_text(value.value)

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from gateway.engine.base import UdfSpec
 from gateway.engine.functions import Kernel, RowError, implementation
 from gateway.engine.functions.cast_numbers import Bools, nulls
-from gateway.engine.functions.casts import struct_children
+from gateway.engine.functions.casts import shown, struct_children
 from gateway.engine.functions.distinct import scalar
 from gateway.engine.functions.lists import (
     Lists,
@@ -47,7 +47,7 @@ def checked_map(lengths: Ints, keys: pa.Array, items: pa.Array, void: Bools, typ
     rows = np.repeat(np.arange(len(lengths)), lengths)
     again = ~first_marks(rows, codes(keys))
     if again.any():
-        raise duplicate_key(keys[int(np.argmax(again))].as_py())
+        raise duplicate_key(shown(keys[int(np.argmax(again))]))
     offsets = np.zeros(len(lengths) + 1, dtype=np.int32)
     np.cumsum(lengths, out=offsets[1:])
     mask = pa.array(void) if void.any() else None

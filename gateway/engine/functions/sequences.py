@@ -94,7 +94,9 @@ def sequence_moments(spec: UdfSpec) -> Kernel:
             )
         if bad.any():
             row = int(np.argmax(bad))
-            raise _sequence_error(start[row], stop[row], step[row])
+            raise _sequence_error(
+                first[row], last[row], by[row]
+            )  # as numbers, as Spark has them: Python's dates end in 9999
         span = np.abs(last.astype(np.float64) - first) * scale / np.maximum(np.abs(estimate), 1)
         if span.sum() > MAX_ELEMENTS:
             raise _too_many(first * scale, last * scale, estimate, void)

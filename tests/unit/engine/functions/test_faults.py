@@ -12,7 +12,7 @@ from gateway.engine.base import UdfSpec
 from gateway.engine.datafusion import engine_error
 from gateway.engine.functions import IMPLEMENTATIONS, Kernel, RowError, guarded, load, row_error_in
 from gateway.errors import ResourceError, ServerError, UserError
-from gateway.sqltypes import DOUBLE, INT, STRING, DataType
+from gateway.sqltypes import DATE, DOUBLE, INT, STRING, YEAR_MONTH, DataType, array
 
 
 def failing(error: Exception) -> Kernel:
@@ -97,3 +97,15 @@ def test_places_of_doubles_end_where_javas_do() -> None:
     assert len(str(run("format_number", (DOUBLE, INT), (False,), 1e300, 1000))) == 742
     assert run("format_number", (DOUBLE, INT), (False,), -0.001, 2) == "-0.00"
     assert run("format_number", (DOUBLE, INT), (False,), math.inf, 2147483647) == "∞"
+
+
+def test_days_after_the_year_9999_are_told_as_any_other() -> None:
+    day = pa.array([4_018_262], pa.int32()).cast(pa.date32())
+    moments = IMPLEMENTATIONS["sequence_moments"](
+        UdfSpec("sequence_moments", (DATE, DATE, YEAR_MONTH), array(DATE), ("UTC",))
+    )
+    with pytest.raises(RowError) as caught:
+        moments(day, pa.array([0], pa.int32()).cast(pa.date32()), pa.array([1], pa.int32()))
+    told = row_error_in(str(caught.value))
+    assert told is not None
+    assert "4018262 to 0 by 1" in told.message
