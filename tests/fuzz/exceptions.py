@@ -374,6 +374,13 @@ WAYS: tuple[Way, ...] = (
         _OF_ERRORS,
     ),
     Way(
+        "values stay",
+        "OptimizeJoinCondition makes a <=> b of (a = b OR (a IS NULL AND b IS NULL)), which is NULL where the other is false; "
+        "ConvertToLocalRelation computes over decimals of VALUES, up to 18 digits BigDecimals there and 64 bits in all other "
+        "rows, and Decimal.roundToNumeric takes these for exact and those by way of a double.",
+        frozenset({"rows"}),
+    ),
+    Way(
         "no optimizer",
         "ConstantFolding computes what no row asks for, ColumnPruning and CollapseProject what is asked for later or never: "
         "without the rules of Optimizer.defaultBatches that Spark can do without, it raises what its own text does. An error "

@@ -49,6 +49,8 @@ _MOVING = frozenset(
         "PushdownPredicatesAndPruneColumnsForCTEDef",
     }
 )
+# What gives other values than the rows and the text do.
+_VALUED = frozenset({"ConvertToLocalRelation", "OptimizeJoinCondition"})
 # What Spark cannot run a plan without, though it lets itself be told to.
 _NEEDED = frozenset(
     {
@@ -77,10 +79,12 @@ class Spark:
         self._interpreted = _session(root, INTERPRETED)
         rules = _rules(self._interpreted)
         moving = [rule for rule in rules if _short(rule) in _MOVING]
+        valued = [rule for rule in rules if _short(rule) in _VALUED]
         spared = [rule for rule in rules if _short(rule) not in _NEEDED]
         self._ways = {
             "generated code": _session(root, COMPILED),
             "conditions stay": _session(root, INTERPRETED | {_EXCLUDED: ",".join(moving)}),
+            "values stay": _session(root, INTERPRETED | {_EXCLUDED: ",".join(valued)}),
             "no optimizer": _session(root, INTERPRETED | {_EXCLUDED: ",".join(spared)}),
         }
 
