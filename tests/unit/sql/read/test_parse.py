@@ -343,6 +343,8 @@ def test_a_sample_is_a_part(share: str) -> None:
         ("SELECT * FROM f(1) TABLESAMPLE (10 PERCENT)", "TABLESAMPLE of anything but tables"),
         ("SELECT * FROM t TABLESAMPLE SYSTEM (10 PERCENT)", "TABLESAMPLE"),
         ("FROM t |> SELECT a", "|>"),  # 17
+        ("FROM t | WHERE a > 1", "pipe syntax"),
+        ("SELECT a FROM t WHERE a > 1 | LIMIT 1", "pipe syntax"),
         ("SELECT v:`a.b`", "':'"),
         ("SELECT v:[*]", "':'"),
         ("SELECT a COLLATE UTF8_LCASE", "COLLATE"),
