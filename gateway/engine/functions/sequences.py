@@ -94,9 +94,8 @@ def sequence_moments(spec: UdfSpec) -> Kernel:
             )
         if bad.any():
             row = int(np.argmax(bad))
-            raise _sequence_error(
-                first[row], last[row], by[row]
-            )  # as numbers, as Spark has them: Python's dates end in 9999
+            # As numbers, as Spark has them: Python's dates end in 9999.
+            raise _sequence_error(first[row], last[row], by[row])
         span = np.abs(last.astype(np.float64) - first) * scale / np.maximum(np.abs(estimate), 1)
         if span.sum() > MAX_ELEMENTS:
             raise _too_many(first * scale, last * scale, estimate, void)

@@ -473,9 +473,7 @@ class _Found:
             value, other = expr.args[place], expr.args[1 - place]
             return not self._is_constant(value) or (other.nullable and not self._is_constant(other))
         if isinstance(expr, Agg) or expr.fn in _TOLERANT or any(isinstance(a, Lambda) for a in expr.args):
-            return (
-                False  # what has a lambda is no constant, and what it is of is computed before that is asked for NULLs
-            )
+            return False  # what a lambda is over is computed before it is asked for NULLs
         decisive = expr.args[:1] if expr.fn == "in" else expr.args
         return any(self._is_constant(a) and _has_null(a) for a in decisive)
 
