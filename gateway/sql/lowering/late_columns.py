@@ -3,11 +3,13 @@
 That pays where few rows are left, and costs a second pass over the selection where many are (a third of the time of a scan
 that reads little else). How many are left nobody knows beforehand; what tells: a value that a column must have, and a join
 with rows that were picked so, whose keys then pick from the others. With many other columns it always pays; beside several
-conditions it does not for one or two columns more, nor for none.
+conditions it does not for one or two columns more, nor for none. Of the facts of a star, which several others pick from, it
+does not: the engine goes over the scan for each of them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gateway.delta.predicates import Comparison, OneOf, StartsWith
@@ -21,6 +23,7 @@ _MANY_COLUMNS = 5
 _FEW_COLUMNS = 2
 _SEVERAL_CONDITIONS = 2
 _MANY_CONDITIONS = 3
+_SEVERAL_OTHERS = 2
 _BOTH_SIDES = ("inner", "cross", "semi")
 
 
@@ -31,6 +34,7 @@ class _Leaf:
     scan: b.Scan | None
     picked: bool  # by few values of a column
     pinned: bool  # by one value
+    asked: bool  # whether conditions speak of it
 
 
 class LateColumns:
@@ -61,7 +65,7 @@ class LateColumns:
             found = self._hints.of(rel)
             pinned = any(isinstance(p, Comparison) and p.op == "=" for p in found)
             picked = pinned or any(isinstance(p, (OneOf, StartsWith)) for p in found)
-            return [_Leaf(rel, picked and not _is_tiny(rel), pinned)]
+            return [_Leaf(rel, picked and not _is_tiny(rel), pinned, self._hints.conditions.get(id(rel), 0) > 0)]
         if isinstance(rel, b.Join):
             left, right = self._leaves(rel.left), self._leaves(rel.right)
             correlated = rel.kind == "left" and isinstance(rel.right, b.Aggregate)  # a value per row, compared above
@@ -88,7 +92,7 @@ class LateColumns:
         if not (isinstance(rel, b.Aggregate) and rel.keys):
             return self._leaves(rel)
         self._settle(self._leaves(rel))
-        return [_Leaf(None, picked=True, pinned=False)]
+        return [_Leaf(None, picked=True, pinned=False, asked=True)]
 
     def _subqueries(self, rel: Rel) -> list[Rel]:
         if not self._hints.has_subqueries:
@@ -98,9 +102,18 @@ class LateColumns:
     def _settle(self, leaves: list[_Leaf]) -> None:
         picked = sum(leaf.picked for leaf in leaves)
         alone = len(leaves) == 1
-        for leaf in leaves:
+        for leaf in leaves[1:] if _begins_with_facts(leaves) else leaves:
             if leaf.scan is not None and (picked > leaf.picked or leaf.pinned or (leaf.picked and alone)):
                 self._late[id(leaf.scan)] = leaf.pinned
+
+
+def _begins_with_facts(leaves: Sequence[_Leaf]) -> bool:
+    """Whether the first one is the largest, which says nothing itself, of several that do."""
+    if not leaves or leaves[0].scan is None or leaves[0].asked or sum(leaf.asked for leaf in leaves) < _SEVERAL_OTHERS:
+        return False
+    most = leaves[0].scan.table.num_rows
+    others = [leaf.scan.table.num_rows for leaf in leaves[1:] if leaf.scan is not None]
+    return most is not None and all(rows is not None and rows <= most for rows in others)
 
 
 def _is_tiny(scan: b.Scan) -> bool:

@@ -14,6 +14,7 @@ _SETUP = (
     "CREATE TABLE sales AS SELECT id, id % 30 AS shop, id % 7 AS day, id * 2 AS price, id % 5 AS tax, id % 3 AS w, "
     "id % 11 AS e, id % 13 AS f FROM range(900)",
     "CREATE TABLE shops AS SELECT id AS shop, concat('s', id % 6) AS town, id % 4 AS size FROM range(30)",
+    "CREATE TABLE days AS SELECT id AS day, id % 2 AS odd, concat('d', id) AS name FROM range(7)",
     "CREATE TABLE regions AS SELECT id AS shop, concat('r', id) AS region FROM range(4)",
 )
 
@@ -50,6 +51,19 @@ CASES: list[tuple[str, list[str]]] = [
     ("SELECT sum(price) FROM sales WHERE price > tax", []),
     ("SELECT sum(price + tax + w + e + f) FROM sales WHERE id > 7", ["sales"]),
     ("SELECT * FROM sales", []),
+    # facts of a star that several others pick from
+    (
+        "SELECT sum(price) FROM sales JOIN shops USING (shop) JOIN days USING (day) WHERE town = 's1' AND odd = 1",
+        ["days", "shops"],
+    ),
+    (
+        "SELECT sum(price) FROM sales JOIN shops USING (shop) JOIN days USING (day) WHERE town = 's1'",
+        ["days", "sales", "shops"],
+    ),
+    (
+        "SELECT sum(price) FROM shops JOIN sales USING (shop) JOIN days USING (day) WHERE town = 's1' AND odd = 1",
+        ["days", "sales", "shops"],
+    ),
     # joined with what is picked
     ("SELECT sum(price) FROM sales JOIN shops USING (shop) WHERE town = 's1'", ["sales", "shops"]),
     ("SELECT sum(price) FROM sales JOIN shops USING (shop) WHERE town = 's1' AND day > 1 AND tax < 3", ["shops"]),
