@@ -12,12 +12,12 @@ from gateway.delta.creation import Definition
 from gateway.delta.datafiles import VECTORS
 from gateway.delta.expressions import CONSTRAINT, DEFAULT, GENERATED
 from gateway.delta.features import Kept
-from gateway.delta.identity import EXPLICIT, START, STEP, is_identity
+from gateway.delta.identity import EXPLICIT, MARK, START, STEP
 from gateway.delta.log import IN_COMMIT_SINCE
 from gateway.delta.properties import FEATURE, MOST_ID, ROW_ID, ROW_TRACKING, ROW_VERSION
 from gateway.delta.schema import declared_of
 from gateway.delta.write import check_snapshot_writable
-from gateway.errors import UnsupportedError, UserError, unsupported
+from gateway.errors import UnsupportedError, UserError
 from gateway.runner.commands.constraints import check_condition
 from gateway.runner.commands.keys import with_primary
 from gateway.runner.environment import Environment
@@ -30,6 +30,8 @@ from gateway.sqltypes import StructField, StructType, struct
 
 # Features that a table has for what a new one is not given.
 _NOT_LIKE = frozenset({"clustering", "domainMetadata"})
+# Identity columns go on behind the last number of the table that is copied, as in Spark.
+_KEPT_OF_COLUMNS = (DEFAULT, GENERATED, STEP, EXPLICIT, START, MARK)
 # Properties that each table is given for itself.
 _OWN_ALONE = frozenset({MOST_ID, ROW_ID, ROW_VERSION})
 # Properties that Spark keeps for itself.
@@ -82,19 +84,16 @@ def like(table: DeltaBoundTable, properties: Mapping[str, str]) -> Definition:
     """An empty table like another, with more properties; as in Spark it is not clustered."""
     snapshot = table.snapshot
     check_snapshot_writable(snapshot, kept=Kept.BY_STATEMENT)
-    if any(is_identity(column) for column in snapshot.columns):
-        raise unsupported("CREATE TABLE … LIKE a table with an identity column")
     own = {
         key: value
         for key, value in snapshot.properties.items()
         if key not in _OWN_ALONE and not key.startswith(IN_COMMIT_SINCE)
     }
-    left = (
-        {*_NOT_LIKE, "rowTracking"} if own.get(ROW_TRACKING, "").lower() == "true" else _NOT_LIKE
-    )  # the property brings it
+    brought = {"rowTracking"} if own.get(ROW_TRACKING, "").lower() == "true" else set()
+    left = _NOT_LIKE | brought
     features = {f"{FEATURE}{name}": "supported" for name in snapshot.protocol.features if name not in left}
     metadata = {
-        column.name: {key: value for key, value in column.metadata.items() if key in (DEFAULT, GENERATED)}
+        column.name: {key: value for key, value in column.metadata.items() if key in _KEPT_OF_COLUMNS}
         for column in snapshot.columns
     }
     kept = {**features, **own, **properties}

@@ -114,7 +114,6 @@ def test_what_delta_refuses(numbered: Session, statement: str, condition: str) -
 
 
 def test_what_cannot_be_kept_is_refused(numbered: Session) -> None:
-    assert isinstance(refused(numbered, "CREATE TABLE u LIKE t"), UnsupportedError)
     numbered.run("ALTER TABLE t ADD CONSTRAINT small CHECK (id < 1000)")
     assert isinstance(refused(numbered, "INSERT INTO t (s) VALUES ('x')"), UnsupportedError)
 
@@ -165,3 +164,18 @@ def test_numbers_that_were_given_are_not_given_again_by_a_sync(session: Session)
         ("ALTER COLUMN id SYNC IDENTITY, v COMMENT 'x'", "PARSE_SYNTAX_ERROR"),
     ):
         assert refused(session, f"ALTER TABLE t {text}").condition == condition
+
+
+def test_a_table_like_another_goes_on_behind_its_last_number(session: Session) -> None:
+    session.run("CREATE TABLE i (id BIGINT GENERATED ALWAYS AS IDENTITY (START WITH 10 INCREMENT BY 5), v INT)")
+    session.run("CREATE TABLE fresh LIKE i")
+    session.run("INSERT INTO i (v) VALUES (1)")
+    session.run("CREATE TABLE l LIKE i")
+    for table, first in (("fresh", 10), ("l", 15)):
+        session.run(f"INSERT INTO {table} (v) VALUES (7), (8)")
+        assert sorted(session.run(f"SELECT * FROM {table}").rows) == [(first, 7), (first + 5, 8)]
+        text = "GENERATED ALWAYS AS IDENTITY (START WITH 10 INCREMENT BY 5)"
+        assert text in session.run(f"SHOW CREATE TABLE {table}").rows[0][0]
+        error = refused(session, f"INSERT INTO {table} (id, v) VALUES (3, 7)")
+        assert error.condition == "DELTA_IDENTITY_COLUMNS_EXPLICIT_INSERT_NOT_SUPPORTED"
+    assert session.run("SELECT * FROM i").rows == [(10, 1)]
