@@ -39,6 +39,7 @@ from gateway.delta.features import BY_NAME, refused
 from gateway.delta.footers import opened_parquet
 from gateway.delta.log import DIGITS, HINT, LOG, check_size, is_checkpoint, is_version
 from gateway.delta.parquet_facts import Impossible
+from gateway.delta.schema import MAPPING, check_told_apart
 from gateway.errors import GatewayError, ServerError, UserError
 
 _SIDECARS = "_sidecars"
@@ -230,6 +231,8 @@ def _read(root: str, path: str, within: Within, identity: Identity) -> _Read:
                 if metadata is not None:
                     expressions += expressions_of(metadata)
                     existing += existing_of(metadata.get("schemaString"))
+                    if dict(metadata.get("configuration") or {}).get(MAPPING, "none").lower() != "none":
+                        check_told_apart(metadata.get("schemaString"))
             add = action.get("add") or {}
             vector = add.get(_DELETION_VECTOR) or {}
             file = local_path(root, add["path"]) if vector and add.get("path") is not None else None

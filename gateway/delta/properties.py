@@ -10,7 +10,7 @@ from gateway.delta.datafiles import TARGET_SIZE, VECTORS, size_of
 from gateway.delta.expressions import CONSTRAINT
 from gateway.delta.features import BY_NAME, FEATURES, Kept
 from gateway.delta.indexed import NAMES, NUMBER, names_of
-from gateway.delta.table import MAPPING
+from gateway.delta.schema import MAPPING
 from gateway.errors import UnsupportedError, UserError
 
 FEATURE = "delta.feature."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from types import NoneType
@@ -13,6 +14,7 @@ from gateway import sqltypes as t
 from gateway.delta.expressions import EXISTS
 from gateway.errors import ServerError, UnsupportedError
 
+MAPPING = "delta.columnMapping.mode"
 PHYSICAL = "delta.columnMapping.physicalName"
 FIELD_ID = "delta.columnMapping.id"
 CHAR_VARCHAR = "__CHAR_VARCHAR_TYPE_STRING"
@@ -296,6 +298,27 @@ def _rebuilt(data_type: t.DataType, children: Sequence[Column]) -> t.DataType:
         case t.MapType():
             return t.map_of(children[0].type, children[1].type, data_type.value_contains_null)
     raise TypeError(data_type.name)
+
+
+def check_told_apart(schema: str | None) -> None:
+    """Raise ValueError if two columns of a schema's text are one in files: by their ids, or beside each other by their names.
+
+    Only for tables with column mapping: of others such metadata says nothing. Spark reads the same values for both.
+    """
+    ids: set[int] = set()
+    todo = [json.loads(schema)] if schema is not None else []
+    while todo:
+        one = todo.pop()
+        if not isinstance(one, dict):
+            continue
+        fields = [f for f in one.get("fields") or () if isinstance(f, dict)]
+        told = [f.get("metadata") or {} for f in fields]
+        names = [m[PHYSICAL] for m in told if PHYSICAL in m]
+        numbers = [int(m[FIELD_ID]) for m in told if FIELD_ID in m]
+        if len({*names}) < len(names) or len({*numbers} - ids) < len(numbers):
+            raise ValueError("two columns that are one in files")
+        ids.update(numbers)
+        todo += [*fields, *(one.get(k) for k in ("type", "elementType", "keyType", "valueType"))]
 
 
 def holds_char(data_type: t.DataType) -> bool:

@@ -37,14 +37,13 @@ from gateway.delta.log_paths import check_log
 from gateway.delta.opening import opened, unread_by_it
 from gateway.delta.partitions import typed_values
 from gateway.delta.replay import Fields, State, replayed
-from gateway.delta.schema import Column, parse_schema, struct_of
+from gateway.delta.schema import MAPPING, Column, parse_schema, struct_of
 from gateway.delta.watch import Watch
 from gateway.delta.zoneless import zoneless
 from gateway.errors import GatewayError, ServerError, UnsupportedError, UserError
 from gateway.instants import UTC, Zone
 from gateway.worker_jobs import Witness, marker_of
 
-MAPPING = "delta.columnMapping.mode"
 _MOST_ROWS = 1 << 48  # of a file: sums of them stay whole numbers of 64 bits
 _ATTEMPTS = 5  # to open a table beside which others come and go
 NO_VERSION = -1  # of files without a log

@@ -40,8 +40,8 @@ from gateway.delta.indexed import check_named
 from gateway.delta.properties import FEED, ROW_TRACKING, SUSPENDED, WIDENING, asked, check_feed_columns
 from gateway.delta.replay import removal
 from gateway.delta.row_ids import numbered, with_numbers
-from gateway.delta.schema import Column, UnreadableType, holds_char, nullable, parse_schema
-from gateway.delta.table import MAPPING, Snapshot, forget, open_snapshot, open_to_add, specs_of
+from gateway.delta.schema import MAPPING, Column, UnreadableType, holds_char, nullable, parse_schema
+from gateway.delta.table import Snapshot, forget, open_snapshot, open_to_add, specs_of
 from gateway.errors import UserError, storage_told
 
 ATTEMPTS = 30

@@ -195,3 +195,44 @@ def test_schemas_that_are_none_are_told(tmp_path: Path, text: str) -> None:
     with pytest.raises(GatewayError) as caught:
         told(tmp_path, text)
     assert caught.value.condition == "FAILED_READ_FILE"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "mode", "told"),
+    [
+        ((1, "pa"), (2, "pb"), "id", None),
+        ((1, "pa"), (1, "pb"), "id", "DELTA_LOG_CORRUPT"),
+        ((1, "pa"), (1, "pb"), "name", "DELTA_LOG_CORRUPT"),
+        ((1, "pa"), (2, "pa"), "name", "DELTA_LOG_CORRUPT"),
+        ((1, "pa"), (1, "pa"), "none", None),
+    ],
+)
+@pytest.mark.parametrize("inside", [False, True])
+def test_two_columns_that_are_one_in_files(
+    table: Path, first: tuple[int, str], second: tuple[int, str], mode: str, told: str | None, inside: bool
+) -> None:
+    """Spark answers the values of one for both, without a word."""
+    fields = [
+        {
+            "name": name,
+            "type": "long",
+            "nullable": True,
+            "metadata": {"delta.columnMapping.id": number, "delta.columnMapping.physicalName": physical},
+        }
+        for name, (number, physical) in zip("ab", (first, second), strict=True)
+    ]
+    text = json.dumps({"type": "struct", "fields": fields})
+    if inside:
+        text = schema(name="s", type={"type": "array", "elementType": json.loads(text), "containsNull": True})
+    mapping = {"delta.columnMapping.mode": mode}
+    commit = table / "_delta_log" / f"{1:020d}.json"
+    commit.write_text(json.dumps({"metaData": metadata(configuration=mapping) | {"schemaString": text}}) + "\n")
+    for _ in ("commit", "checkpoint"):
+        if told is None:
+            assert look(table) == set()
+        else:
+            assert condition(table) == told
+        kind = pa.struct([("schemaString", pa.string()), ("configuration", pa.map_(pa.string(), pa.string()))])
+        held = pa.array([{"schemaString": text, "configuration": list(mapping.items())}], kind)
+        pq.write_table(pa.table({"metaData": held}), table / "_delta_log" / f"{0:020d}.checkpoint.parquet")
+        commit.unlink(missing_ok=True)

@@ -19,7 +19,7 @@ from gateway.delta.log import IN_COMMIT
 from gateway.delta.metadata import Alteration, alter, check_alterable, edited
 from gateway.delta.properties import FORGETTING, MOST_ID, ROW_TRACKING, asked, check_known, spelt
 from gateway.delta.row_ids import tracks_rows
-from gateway.delta.table import MAPPING
+from gateway.delta.schema import MAPPING
 from gateway.delta.tracking import check_trackable, track_rows
 from gateway.delta.write import newest
 from gateway.engine.base import Emit, Planned, Statement
