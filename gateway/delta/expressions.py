@@ -46,6 +46,14 @@ def existing_of(schema: str | None) -> Iterator[str]:
 
 def _fields(schema: str | None) -> Iterator[dict[str, Any]]:
     """The metadata of columns, and of the fields of their types, at any depth."""
+    return (field.get("metadata") or {} for fields in structs_in(schema) for field in fields)
+
+
+def structs_in(schema: str | None) -> Iterator[list[dict[str, Any]]]:
+    """The columns of a schema's text, and the fields of each struct within, at any depth.
+
+    Raises UNSUPPORTED_DATATYPE, and what damage makes it raise.
+    """
     todo = [json.loads(schema)] if schema is not None else []
     while todo:
         one = todo.pop()
@@ -53,8 +61,9 @@ def _fields(schema: str | None) -> Iterator[dict[str, Any]]:
             continue
         if one.get("type") == "udt":  # Spark would load its class, and import the module that it names
             raise UnsupportedError("UNSUPPORTED_DATATYPE", "Data types that users have defined are not supported.")
-        yield one.get("metadata") or {}
-        todo += [*(one.get("fields") or ()), *(one.get(k) for k in ("type", "elementType", "keyType", "valueType"))]
+        fields = [field for field in one.get("fields") or () if isinstance(field, dict)]
+        yield fields
+        todo += [*fields, *(one.get(k) for k in ("type", "elementType", "keyType", "valueType"))]
 
 
 def invariant(text: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from types import NoneType
@@ -11,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from gateway import sqltypes as t
-from gateway.delta.expressions import EXISTS
+from gateway.delta.expressions import EXISTS, structs_in
 from gateway.errors import ServerError, UnsupportedError
 
 MAPPING = "delta.columnMapping.mode"
@@ -306,19 +305,13 @@ def check_told_apart(schema: str | None) -> None:
     Only for tables with column mapping: of others such metadata says nothing. Spark reads the same values for both.
     """
     ids: set[int] = set()
-    todo = [json.loads(schema)] if schema is not None else []
-    while todo:
-        one = todo.pop()
-        if not isinstance(one, dict):
-            continue
-        fields = [f for f in one.get("fields") or () if isinstance(f, dict)]
+    for fields in structs_in(schema):
         told = [f.get("metadata") or {} for f in fields]
         names = [m[PHYSICAL] for m in told if PHYSICAL in m]
         numbers = [int(m[FIELD_ID]) for m in told if FIELD_ID in m]
         if len({*names}) < len(names) or len({*numbers} - ids) < len(numbers):
             raise ValueError("two columns that are one in files")
         ids.update(numbers)
-        todo += [*fields, *(one.get(k) for k in ("type", "elementType", "keyType", "valueType"))]
 
 
 def holds_char(data_type: t.DataType) -> bool:
