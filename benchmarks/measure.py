@@ -7,8 +7,9 @@ import os
 import statistics
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import repeat
 
 TICK = os.sysconf("SC_CLK_TCK")
 
@@ -48,12 +49,19 @@ def rounds(
         action()
     if server is not None:
         settle(server)
+    return prepared(repeat(action), count, patience)
+
+
+def prepared(actions: Iterable[Callable[[], object]], count: int, patience: float = 20.0) -> Sample:
+    """Run the first `count` of `actions`, or fewer (but three) once `patience` seconds are over; making one is not measured."""
     times: list[float] = []
     end = time.perf_counter() + patience
-    while len(times) < count and (len(times) < 3 or time.perf_counter() < end):
+    for action in actions:
         start = time.perf_counter()
         action()
         times.append(time.perf_counter() - start)
+        if len(times) >= count or (len(times) >= 3 and time.perf_counter() >= end):
+            break
     return Sample(tuple(times))
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import shutil
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
@@ -126,10 +125,3 @@ def writers() -> Iterator[tuple[Gateway, Sequence[Peer]]]:
         finally:
             gateway.run(f"DROP SCHEMA main.{SCHEMA} CASCADE")
             shutil.rmtree(PEERS, ignore_errors=True)
-
-
-def seconds_of(writer: Writer, sql: str) -> float:
-    """What one statement takes."""
-    start = time.perf_counter()
-    writer.run(sql)
-    return time.perf_counter() - start

@@ -20,9 +20,9 @@ import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
 from benchmarks import tables
-from benchmarks.measure import Row, Sample, show
+from benchmarks.measure import Row, Sample, prepared, show
 from benchmarks.systems import ANEW
-from benchmarks.writers import PEERS, SCHEMA, Gateway, Peer, Writer, seconds_of, writers
+from benchmarks.writers import PEERS, SCHEMA, Gateway, Peer, Writer, writers
 from gateway.protocol.client import Client
 
 ROWS, MERGED = 1_000_000, 10_000
@@ -61,36 +61,26 @@ class Work:
         """The seconds of a system."""
         if self.once is not None:
             self.once(writer)
-        return _sample(self.rounds, self._rounds(writer))
+        return _warm(self.rounds, self._rounds(writer))
 
-    def _rounds(self, writer: Writer) -> Iterator[Callable[[], float]]:
+    def _rounds(self, writer: Writer) -> Iterator[Callable[[], object]]:
         for at in count():
             if self.before is not None:
                 self.before(writer, at)
-            yield partial(seconds_of, writer, self.text(at))
+            yield partial(writer.run, self.text(at))
 
     def by_deltalake(self) -> Sample:
         """The seconds of deltalake, in this process."""
         folder = PEERS / "deltalake" / "table"
         shutil.rmtree(folder, ignore_errors=True)
         folder.parent.mkdir(parents=True, exist_ok=True)
-        return _sample(self.rounds, (partial(_timed, act) for act in self.theirs(folder)))
+        return _warm(self.rounds, self.theirs(folder))
 
 
-def _timed(action: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    action()
-    return time.perf_counter() - start
-
-
-def _sample(wanted: int, rounds: Iterator[Callable[[], float]]) -> Sample:
-    """The seconds of `wanted` rounds, or of fewer (but three) once patience is over, behind one that warms."""
+def _warm(wanted: int, rounds: Iterator[Callable[[], object]]) -> Sample:
+    """The seconds of rounds, behind one that warms."""
     next(rounds)()
-    found: list[float] = []
-    end = time.perf_counter() + PATIENCE
-    while len(found) < wanted and (len(found) < ROUNDS or time.perf_counter() < end):
-        found.append(next(rounds)())
-    return Sample(tuple(found))
+    return prepared(rounds, wanted, PATIENCE)
 
 
 # ---- deltalake's rounds
