@@ -1,4 +1,4 @@
-"""coalesce and nullif as functions: the engine writes both as CASE, with their first operand twice."""
+"""One of the operands: coalesce and nullif, which the engine writes as CASE with their first operand twice, and the first."""
 
 from __future__ import annotations
 
@@ -19,6 +19,12 @@ def coalesced(spec: UdfSpec) -> Kernel:
         return pc.coalesce(*(as_type(a, returns) for a in args))
 
     return kernel
+
+
+@implementation("beside")
+def beside(spec: UdfSpec) -> Kernel:
+    """The first operand, which the engine takes for constant where all of them are."""
+    return lambda value, *others: as_type(value, spec.returns.arrow())
 
 
 @implementation("null_where_equal")

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from gateway.sql.lowering.blocks import Block, BlockWriter
+from gateway.sql.lowering.dealt_keys import kept_keys
 from gateway.sql.lowering.doubling import is_too_large, weight
 from gateway.sql.lowering.evaluation import certain, is_key, is_told
 from gateway.sql.lowering.in_subqueries import check_in_subqueries, correlated
@@ -138,6 +139,8 @@ def limit(writer: BlockWriter, rel: b.Limit) -> Block:
     block = writer.block(rel.input)
     if block.limited:
         block = writer.close(block)
+    if block.order:
+        block.order = kept_keys(rel.input, block.order)
     block.limit, block.offset = rel.limit, rel.offset
     return block
 
