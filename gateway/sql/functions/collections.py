@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from gateway.errors import UserError
@@ -62,10 +63,15 @@ def _bind_array(function: Function, site: Site) -> Expr:
     return make(function, site, args, array(common, any(a.nullable for a in args)), False)
 
 
+def list_made(t: ArrayType, args: Sequence[Expr]) -> Expr:
+    """The list of these; of NULLs without a type by an implementation of ours, as the engine makes one list for all rows."""
+    if t.element == VOID:
+        return bound.udf("void_list", t, Lit(INT, False, len(args)), nullable=False)
+    return bound.fn("make_array", t, *args, nullable=False)
+
+
 def _lower_array(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
-    if array_of(call).element == VOID:
-        return bound.udf("void_list", call.type, Lit(INT, False, len(args)), nullable=False)
-    return bound.fn("make_array", call.type, *args, nullable=False)
+    return list_made(array_of(call), args)
 
 
 def _bind_map(function: Function, site: Site) -> Expr:
@@ -97,8 +103,7 @@ def _lower_map(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
         return bound.udf("void_map", t, Lit(INT, False, 0), nullable=False)
     if t.key == VOID:
         raise UserError("NULL_MAP_KEY", "Cannot use null as map key.", span=call.span)
-    keys = bound.fn("make_array", array(t.key), *args[::2], nullable=False)
-    values = bound.fn("make_array", array(t.value), *args[1::2], nullable=False)
+    keys, values = list_made(array(t.key), args[::2]), list_made(array(t.value), args[1::2])
     return bound.udf("map_from_lists", t, keys, values, nullable=False, raises=True)
 
 

@@ -9,7 +9,7 @@ from gateway.sql.lowering.engine_text import balanced, quoted
 from gateway.sql.lowering.evaluation import is_key
 from gateway.sql.typed import nodes as b
 from gateway.sql.typed.walk import conjuncts_of, has_columns, inputs_of, read_by
-from gateway.sqltypes import BOOLEAN
+from gateway.sqltypes import BOOLEAN, STRING
 
 
 def join(writer: BlockWriter, rel: b.Join) -> Block:
@@ -93,11 +93,13 @@ def set_op(writer: BlockWriter, rel: b.SetOp) -> Block:
     counted = rel.all and rel.kind != "union"
     texts = []
     filtered = rel.kind != "union"
-    for side in rel.inputs:
+    for place, side in enumerate(rel.inputs):
         block = writer.block(side)
         filtered = filtered or block.is_filtered
         if rel.kind == "union":
             _nullable_booleans(block, side)
+            if place == 0:
+                _views_of_texts(block, side)
         names = [(s.id, f"v{c.id}") for s, c in zip(side.columns, rel.columns, strict=True)]
         if counted:
             texts.append(_numbered(writer, block, names))
@@ -129,6 +131,18 @@ def _numbered(writer: BlockWriter, block: Block, names: Sequence[tuple[int, str]
     same = ", ".join(f'{alias}."k{i}"' for i in range(len(columns)))
     rows = f"SELECT {items}, {', '.join(hidden)} FROM {block.source}{where}"
     return f'SELECT {shown}, row_number() OVER (PARTITION BY {same}) AS "n" FROM ({rows}) AS {alias}'
+
+
+def _views_of_texts(block: Block, side: b.Rel) -> None:
+    """Let the first side of a union hold its texts as views, as the others may.
+
+    A correlated subquery keeps the type that the column had before the engine gave all sides one, and what it derives for
+    the subquery then compares both kinds (DataFusion 55, "The type of Utf8 AND Utf8View of like physical should be same").
+    """
+    texts = {c.id for c in side.columns if c.type == STRING}
+    if texts:
+        items = block.items if block.items is not None else list(block.env.items())
+        block.items = [(i, f"arrow_cast({t}, 'Utf8View')" if i in texts else t) for i, t in items]
 
 
 def _nullable_booleans(block: Block, side: b.Rel) -> None:
