@@ -145,8 +145,8 @@ class Names:
 
     def _call(self, e: Call) -> str:
         fn = e.fn
-        if e.data == ("merged",) and e.shown is not None:
-            return e.shown
+        if _is_merged(e):
+            return str(e.shown)
         if fn == "_field" and isinstance(e.args[0], Col) and e.args[0].id in self.outside:
             return f"{self._outer(e.args[0])}.{e.shown} AS {e.shown}"
         if fn == "_field":
@@ -386,7 +386,12 @@ def _is_named(expr: Expr) -> bool:
     """Whether it has a name as soon as it is resolved, which a cast of it takes over."""
     if isinstance(expr, Call) and expr.fn in EXTRACTIONS:
         return name_of(expr) is not None
-    return isinstance(expr, Col) or (isinstance(expr, Call) and expr.fn == "_null_item")
+    return isinstance(expr, Col) or (isinstance(expr, Call) and (expr.fn == "_null_item" or _is_merged(expr)))
+
+
+def _is_merged(call: Call) -> bool:
+    """Whether it is the column that USING makes of those of both sides of a full join."""
+    return call.data == ("merged",) and call.shown is not None
 
 
 def _is_path(e: Expr) -> bool:
