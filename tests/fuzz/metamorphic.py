@@ -298,6 +298,25 @@ def _limited(checks: Checks, random: Random) -> Disagreement | None:
     return None
 
 
+def _first(checks: Checks, random: Random) -> Disagreement | None:
+    """The first rows by all columns, of a table or a union whose sides have constants, as partitions of a table have."""
+    chosen = random.sample([name for name, type_ in COLUMNS if type_ != "double"], random.randint(1, 3))
+    items, sides = ", ".join(chosen), random.choice((1, 1, 2, 3))
+    names = [t.text for t in checks.tables] + list(checks.copies)
+    texts = [f"SELECT '{random.choice('abc')}' AS side, {items} FROM {random.choice(names)}" for _ in range(sides)]
+    keys = random.sample(["side", *chosen], len(chosen) + 1)
+    order = ", ".join(f"{k} {random.choice(('', 'DESC', 'DESC NULLS FIRST', 'ASC NULLS LAST'))}" for k in keys)
+    whole = f"SELECT * FROM ({' UNION ALL '.join(texts)}) ORDER BY {order}"
+    count, offset = random.randint(1, 4), random.choice((0, 0, 1, 5))
+    part = f"{whole} LIMIT {count} OFFSET {offset}"
+    rows = checks.rows(whole)[offset : offset + count]
+    for name, way in (("", None), *random.sample(tuple(WAYS.items()), 3)):
+        some = checks.rows(part) if way is None else Result(*_run(checks.session, part, way)).rows()
+        if some != rows:
+            return Disagreement("", (whole, f"{part} -- {name}"), f"{_shown(some)}\n  other than {_shown(rows)}")
+    return None
+
+
 def _distinct(checks: Checks, random: Random) -> Disagreement | None:
     source, columns = checks.source(random)
     chosen = random.sample(columns, random.randint(1, 3))
@@ -387,6 +406,7 @@ RELATIONS: dict[str, Callable[[Checks, Random], Disagreement | None]] = {
     "a view is its text": _viewed,
     "a parameter is its literal": _parametrised,
     "LIMIT is a part": _limited,
+    "LIMIT of an order is its first rows": _first,
     "DISTINCT is GROUP BY": _distinct,
     "run another way": _another_way,
     "stored another way": _stored_otherwise,
