@@ -129,6 +129,8 @@ def _bind_count(function: Function, site: Site) -> Expr:
 
 
 def _count(agg: Agg, args: tuple[Expr, ...], context: Context) -> Expr:
+    if agg.distinct and any(has_map(a.type) for a in args):
+        raise refused(agg, "count(DISTINCT …) of a MAP")
     if len(args) == 1:
         value = args[0]
         if value.type == VOID:
@@ -137,22 +139,19 @@ def _count(agg: Agg, args: tuple[Expr, ...], context: Context) -> Expr:
             value = bound.lit(1, INT)  # of whatever type: the engine tells no two such counts apart
         if agg.distinct and value.type in (FLOAT, DOUBLE):
             value = bound.op("+", value.type, value, bound.lit(0.0, value.type))
-        if agg.distinct and has_map(value.type):
-            raise refused(agg, "count(DISTINCT …) of a MAP")
+        if agg.distinct and is_nested(value.type):
+            value = bound.udf("row_key", BINARY, value, nullable=value.nullable)
         return bound.agg_fn("count", BIGINT, value, of=agg, order=())
     if not agg.distinct and any(map(raises, args)):
         return bound.agg_fn("count", BIGINT, complete(args), of=agg, order=())
+    if agg.distinct:
+        whole = [a if a.type != VOID else bound.null(INT) for a in args]
+        row = bound.udf("row_key", BINARY, *whole, nullable=any(a.nullable for a in whole))
+        return bound.agg_fn("count", BIGINT, row, of=agg, order=())
     known = [not_null(a) for a in args if a.type != VOID]
     if len(known) < len(args):
         known = [bound.lit(False, BOOLEAN)]
-    condition = filtered(agg, *known)
-    if not agg.distinct:
-        return bound.agg_fn("count", BIGINT, bound.lit(1, INT), of=agg, where=condition, order=())
-    pairs: list[Expr] = []
-    for i, arg in enumerate(args):
-        pairs += [text(f"f{i}"), arg if arg.type != VOID else bound.null(INT)]
-    row = bound.fn("named_struct", args[0].type, *pairs)
-    return bound.agg_fn("count", BIGINT, row, of=agg, where=condition, order=())
+    return bound.agg_fn("count", BIGINT, bound.lit(1, INT), of=agg, where=filtered(agg, *known), order=())
 
 
 def _count_if(agg: Agg, args: tuple[Expr, ...], context: Context) -> Expr:

@@ -1,0 +1,83 @@
+"""Rows as bytes: alike where the rows are, by Python's own equality, and nowhere else."""
+
+from __future__ import annotations
+
+import datetime
+import math
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.engine.base import UdfSpec
+from gateway.engine.functions import IMPLEMENTATIONS, RowError, row_encoding
+from gateway.sqltypes import BINARY
+
+_KEY = IMPLEMENTATIONS["row_key"](UdfSpec("row_key", (), BINARY))
+_SCALARS: dict[pa.DataType, st.SearchStrategy[Any]] = {
+    pa.int8(): st.integers(-2, 2),
+    pa.int64(): st.sampled_from((-(2**63), -1, 0, 1, 256, 2**63 - 1)),
+    pa.bool_(): st.booleans(),
+    pa.string(): st.text("ab\0é", max_size=3),
+    pa.binary(): st.binary(max_size=2),
+    pa.date32(): st.sampled_from((datetime.date(1, 1, 1), datetime.date(9999, 12, 31))),
+    pa.timestamp("us"): st.sampled_from((datetime.datetime(1, 1, 1), datetime.datetime(2024, 1, 1))),
+    pa.decimal128(38, 2): st.sampled_from((Decimal("0.00"), Decimal("-0.01"), Decimal(10**35))),
+    pa.float64(): st.sampled_from((0.0, -0.0, 1.5, math.nan, -math.nan, math.inf)),
+    pa.float32(): st.sampled_from((0.0, -0.0, 1.5, math.nan)),
+    pa.null(): st.none(),
+}
+
+
+def _typed(depth: int) -> st.SearchStrategy[tuple[pa.DataType, st.SearchStrategy[Any]]]:
+    """A type and values of it, NULLs among them."""
+    scalars = st.sampled_from([(t, st.none() | values) for t, values in _SCALARS.items()])
+    if depth == 0:
+        return scalars
+    inner = _typed(depth - 1)
+    lists = inner.map(lambda e: (pa.list_(e[0]), st.none() | st.lists(e[1], max_size=2)))
+    structs = st.tuples(inner, inner).map(
+        lambda two: (
+            pa.struct([("x", two[0][0]), ("y", two[1][0])]),
+            st.none() | st.fixed_dictionaries({"x": two[0][1], "y": two[1][1]}),
+        )
+    )
+    return st.one_of(scalars, lists, structs)
+
+
+def _told(value: Any) -> Any:
+    """What tells a value apart in Python: one NaN, one zero, True not 1."""
+    if isinstance(value, float):
+        return "NaN" if math.isnan(value) else value + 0.0
+    if isinstance(value, list):
+        return tuple(map(_told, value))
+    if isinstance(value, dict):
+        return tuple((k, _told(v)) for k, v in value.items())
+    return value
+
+
+@given(st.data())
+def test_rows_are_alike_where_their_bytes_are(data: st.DataObject) -> None:
+    columns = data.draw(st.lists(_typed(2), min_size=1, max_size=3), "types")
+    rows = data.draw(st.lists(st.tuples(*(values for _, values in columns)), min_size=1, max_size=8), "rows")
+    at = data.draw(st.integers(0, len(rows) - 1), "from")
+    arrays = [pa.array([row[i] for row in rows], t).slice(at) for i, (t, _) in enumerate(columns)]
+    keys = _KEY(*arrays).to_pylist()
+    rows = rows[at:]
+    assert [k is None for k in keys] == [None in row for row in rows]
+    whole = [(k, tuple(map(_told, row))) for k, row in zip(keys, rows, strict=True) if k is not None]
+    assert len({k for k, _ in whole}) == len({row for _, row in whole}) == len(set(whole))
+
+
+def test_more_than_an_array_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(row_encoding, "MAX_TEXT_BYTES", 100)
+    with pytest.raises(RowError) as caught:
+        _KEY(pa.array(["a" * 60, "b" * 60]), pa.array([1, 2]))
+    assert caught.value.condition == "RESOURCE_EXHAUSTED"
+
+
+def test_no_rows() -> None:
+    assert _KEY(pa.array([], pa.list_(pa.string())), pa.array([], pa.float64())).to_pylist() == []
