@@ -16,6 +16,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 from gateway.auth.authenticators import scheme_of
@@ -54,6 +55,7 @@ Rest = Callable[[str, str, bytes, str, str, str, str], tuple[int, bytes]]
 # Headers, body, name of the caller -> HTTP status and JSON, or nothing, for POST to `_MCP`.
 Mcp = Callable[[Sequence[Header], bytes, str], tuple[int, bytes]]
 Serve = Callable[[Scope, Receive], Awaitable[Reply]]
+R = TypeVar("R")
 
 BODY_LIMIT = 32 * 1024 * 1024
 THREADS = 512
@@ -150,6 +152,16 @@ def _check_head(scope: Scope) -> None:
         if sum(found == name for found, _ in scope["headers"]) > 1:
             text = f"The header {name.decode()} is there twice."
             raise RefusalError(400, "MALFORMED_REQUEST", text, close=True)
+
+
+def _behind(check: Callable[[], object], call: Callable[[], R]) -> Callable[[], R]:
+    """A call that is made if `check` lets it, asked once more at the last moment: its body, and its turn, may take minutes."""
+
+    def checked() -> R:
+        check()
+        return call()
+
+    return checked
 
 
 def _speaks_thrift(scope: Scope) -> bool:
@@ -289,9 +301,8 @@ class HttpApp:
             body = await self._body(headers, receive, partial(self._enter, rooms, identity))
             lane = self._waiting if self._may_wait(body) else self._quick
             origin = self._origin(scope, headers)
-            answer = await lane.run(
-                identity, partial(self._handle, body, identity, headers.get("user-agent", ""), origin)
-            )
+            call = partial(self._handle, body, identity, headers.get("user-agent", ""), origin)
+            answer = await self._run(lane, identity, call, scope, headers)
             if is_gone(scope):
                 await self._quick.run(identity, partial(self._undelivered, answer, identity))
             return 200, _THRIFT, (), answer
@@ -307,7 +318,8 @@ class HttpApp:
             lane = self._waiting if waits else self._quick
             origin = self._origin(scope, headers)
             agent, query = headers.get("user-agent", ""), scope.get("query_string", b"").decode("latin-1")
-            return await lane.run(identity, partial(rest, method, path, body, identity, agent, origin, query))
+            call = partial(rest, method, path, body, identity, agent, origin, query)
+            return await self._run(lane, identity, call, scope, headers)
 
     async def _message(self, mcp: Mcp, scope: Scope, receive: Receive) -> tuple[int, bytes]:
         """A message of the Model Context Protocol: status and body."""
@@ -316,7 +328,8 @@ class HttpApp:
         headers, identity = self._identify(scope)
         async with AsyncExitStack() as rooms:
             body = await self._body(headers, receive, partial(self._enter, rooms, identity))
-            return await self._waiting.run(identity, partial(mcp, scope["headers"], body, identity))
+            call = partial(mcp, scope["headers"], body, identity)
+            return await self._run(self._waiting, identity, call, scope, headers)
 
     async def _file(self, download: Download, scope: Scope, receive: Receive) -> Reply:
         return await file_answer(download, self._files, scope)
@@ -351,7 +364,11 @@ class HttpApp:
         async with AsyncExitStack() as rooms:
             body = await self._body(headers, receive, partial(self._enter, rooms, caller))
             lane = self._waiting if console.waits(method, path) else self._quick
-            return await lane.run(caller, partial(console.answer, method, path, query, body, caller, headers, origin))
+            call = partial(console.answer, method, path, query, body, caller, headers, origin)
+            try:
+                return await lane.run(caller, _behind(partial(console.caller, headers, origin), call))
+            except AuthenticationError as error:
+                raise RefusalError(401, "UNAUTHENTICATED", error.message) from error
 
     def _identify(self, scope: Scope) -> tuple[dict[str, str], str]:
         """The headers of a request, and the name of who calls. Raises RefusalError."""
@@ -363,14 +380,7 @@ class HttpApp:
         try:
             identity = self._authenticator.authenticate(headers)
         except AuthenticationError as error:
-            self._failed_login(scope, error)
-            raise RefusalError(
-                401,
-                "UNAUTHENTICATED",
-                error.message,
-                (b"www-authenticate", b'Bearer, Basic realm="gateway"'),
-                (b"x-databricks-reason-phrase", error.message.encode("ascii", "replace")),
-            ) from error
+            raise self._refused(scope, error) from error
         encoding = headers.get("content-encoding", "identity").strip().lower()
         if encoding not in ("", "identity"):
             raise RefusalError(
@@ -379,6 +389,25 @@ class HttpApp:
         if let_in(scope, identity.name):
             self._sign_ins.let_in(identity.name, address_of(scope), agent_of(scope), scheme_of(headers) or "none")
         return headers, identity.name
+
+    async def _run(
+        self, lane: Lane, identity: str, call: Callable[[], R], scope: Scope, headers: Mapping[str, str]
+    ) -> R:
+        """What a call answers in a lane. Raises RefusalError where its token is not good any more."""
+        try:
+            return await lane.run(identity, _behind(partial(self._authenticator.authenticate, headers), call))
+        except AuthenticationError as error:
+            raise self._refused(scope, error) from error
+
+    def _refused(self, scope: Scope, error: AuthenticationError) -> RefusalError:
+        self._failed_login(scope, error)
+        return RefusalError(
+            401,
+            "UNAUTHENTICATED",
+            error.message,
+            (b"www-authenticate", b'Bearer, Basic realm="gateway"'),
+            (b"x-databricks-reason-phrase", error.message.encode("ascii", "replace")),
+        )
 
     def _check_name(self, headers: Mapping[str, str]) -> None:
         if self._beside.console is not None and self._beside.console.everybody:

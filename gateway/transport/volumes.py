@@ -64,10 +64,7 @@ class VolumeDoor:
         if scope["method"] != link.verb:
             verb = link.verb.encode()
             raise RefusalError(405, "METHOD_NOT_ALLOWED", f"The link is for {link.verb} only.", (b"allow", verb))
-        if not self._may_come(link.owner):
-            raise RefusalError(
-                403, "PERMISSION_DENIED", "Whom the link was made for has no token any more.", close=True
-            )
+        self._check_owner(link)
         let_in(scope, link.owner)
         try:
             match link.verb:
@@ -75,7 +72,7 @@ class VolumeDoor:
                     await self._put(link, lane, scope, receive)
                     return 200, _OCTETS, _HEADERS, b""
                 case "GET":
-                    return 200, _OCTETS, _HEADERS, await _contents(link, lane)
+                    return 200, _OCTETS, _HEADERS, await self._contents(link, lane)
                 case _:
                     await lane.run(link.owner, partial(_remove, link))
                     return 200, _OCTETS, _HEADERS, b""
@@ -118,13 +115,13 @@ class VolumeDoor:
             raise self._too_large()
         draft = await lane.run(link.owner, partial(_Draft, link))
         try:
-            await self._written(draft, link.owner, lane, receive)
+            await self._written(draft, link, lane, receive)
             await lane.run(link.owner, draft.keep)
         finally:
             await asyncio.shield(lane.run(link.owner, draft.close))
 
-    async def _written(self, draft: _Draft, owner: str, lane: Lane, receive: Receive) -> None:
-        """The body of a request, in a draft."""
+    async def _written(self, draft: _Draft, link: FileLink, lane: Lane, receive: Receive) -> None:
+        """The body of a request, in a draft; as long as its owner may come, since it may take hours."""
         size, waiting = 0, bytearray()
         while True:
             try:
@@ -134,6 +131,7 @@ class VolumeDoor:
                 raise RefusalError(408, "REQUEST_TIMEOUT", text, close=True) from error
             if message["type"] == "http.disconnect":
                 raise ClientGoneError
+            self._check_owner(link)
             chunk = message.get("body", b"")
             size += len(chunk)
             if size > self._limit:
@@ -142,10 +140,37 @@ class VolumeDoor:
             waiting += chunk
             more = message.get("more_body", False)
             if len(waiting) >= SMALL_BODY or (waiting and not more):
-                await lane.run(owner, partial(draft.write, bytes(waiting)))
+                await lane.run(link.owner, partial(draft.write, bytes(waiting)))
                 waiting.clear()
             if not more:
                 return
+
+    def _check_owner(self, link: FileLink) -> None:
+        if not self._may_come(link.owner):
+            raise RefusalError(
+                403, "PERMISSION_DENIED", "Whom the link was made for has no token any more.", close=True
+            )
+
+    async def _contents(self, link: FileLink, lane: Lane) -> bytes | Parts:
+        """A file: small ones at once, large ones piece by piece."""
+        descriptor = await lane.run(link.owner, partial(_opened, link))
+        size = os.fstat(descriptor).st_size
+        if size > _AT_ONCE:
+            return Parts(size, _AT_ONCE, self._pieces(descriptor, size, link, lane), partial(os.close, descriptor))
+        try:
+            return await lane.run(link.owner, partial(os.pread, descriptor, size, 0))
+        finally:
+            os.close(descriptor)
+
+    async def _pieces(self, descriptor: int, size: int, link: FileLink, lane: Lane) -> AsyncIterator[bytes]:
+        """All of a file; one that has become shorter, or is nobody's to read any more, ends the connection."""
+        at = 0
+        while at < size:
+            piece = await lane.run(link.owner, partial(os.pread, descriptor, min(_AT_ONCE, size - at), at))
+            if not piece or not self._may_come(link.owner):
+                raise ClientGoneError
+            at += len(piece)
+            yield piece
 
     def _too_large(self) -> RefusalError:
         text = f"The file exceeds the limit of {self._limit} bytes."
@@ -214,26 +239,3 @@ def _opened(link: FileLink) -> int:
         os.close(descriptor)
         raise IsADirectoryError(link.file)
     return descriptor
-
-
-async def _contents(link: FileLink, lane: Lane) -> bytes | Parts:
-    """A file: small ones at once, large ones piece by piece."""
-    descriptor = await lane.run(link.owner, partial(_opened, link))
-    size = os.fstat(descriptor).st_size
-    if size > _AT_ONCE:
-        return Parts(size, _AT_ONCE, _pieces(descriptor, size, link.owner, lane), partial(os.close, descriptor))
-    try:
-        return await lane.run(link.owner, partial(os.pread, descriptor, size, 0))
-    finally:
-        os.close(descriptor)
-
-
-async def _pieces(descriptor: int, size: int, owner: str, lane: Lane) -> AsyncIterator[bytes]:
-    """All of a file; one that has become shorter ends the connection."""
-    at = 0
-    while at < size:
-        piece = await lane.run(owner, partial(os.pread, descriptor, min(_AT_ONCE, size - at), at))
-        if not piece:
-            raise ClientGoneError
-        at += len(piece)
-        yield piece
