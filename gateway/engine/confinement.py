@@ -45,6 +45,9 @@ _SYSTEM_FOLDERS = (
 )
 _OF_SYSTEM = tuple(f"/{name}" for name in _SYSTEM_FOLDERS)
 
+#: The exit code of a worker that is given a job which it may not be able to read for: another one is to run it.
+OUTDATED = 75
+
 #: A folder as it was: its device and its number, None where it was not there.
 Identity = tuple[int, int] | None
 

@@ -19,6 +19,7 @@ from collections.abc import Callable
 from gateway import observability
 from gateway.engine.base import Event, Failed, Finished, Handler, Job, Planned, Planning, Rows, Yielded
 from gateway.engine.channel import CancelJob, JobEvent, NotReady, Ready, RunJob, SpoolWanted, Start
+from gateway.engine.confinement import OUTDATED
 from gateway.engine.launch import Launched
 from gateway.engine.pool_watch import PoolLimits, PoolWatch
 from gateway.engine.process import WorkerProcess
@@ -29,6 +30,7 @@ from gateway.errors import GatewayError, ServerError
 
 _START_PAUSES = (0.0, 0.1, 0.5, 2.0, 10.0)  # before the next start, by failed starts in a row
 _SETTLE_SECONDS = 0.2
+_OUTDATED = f"exit code {OUTDATED}"
 _GIVE_UP_AFTER = 3  # failed starts in a row after which waiting jobs are told
 
 
@@ -260,6 +262,7 @@ class WorkerPool:
     def _on_death(self, seat: Seat, how: str) -> None:
         """The process is gone: settle its job and see to a replacement."""
         failed_start = not seat.ready
+        begun = how != _OUTDATED
         told: list[PoolRun] = []
         with self._changed:
             run = self._seats.leave(seat)
@@ -269,7 +272,7 @@ class WorkerPool:
                     self._start_error = cannot_start(seat.reason or how)
                 if self._failed_starts >= _GIVE_UP_AFTER and not self._seats.has_warm():
                     told = self._seats.none_waits()
-            again = run is not None and not self._stopping and run.may_run_again
+            again = run is not None and not self._stopping and run.may_run_again(begun)
             self._want_processes()
             self._changed.notify_all()
         if not self._stopping:
@@ -279,24 +282,25 @@ class WorkerPool:
                 "debug" if expected else "warning",
                 pid=seat.process.pid,
                 how=how,
-                reason=seat.reason,
+                reason=seat.reason if begun else "another folder is in the place of one that it may read",
                 statement_id=run.job.statement_id if run is not None else None,
                 runs_again=again if run is not None else None,
             )
             observability.counter("engine_restarts_total", 0 if expected else 1)
         observability.gauge("engine_up", len(self._seats.all), engine=self._name)
         if run is not None and again:
-            self._run_again(run)
+            self._run_again(run, begun)
         elif run is not None:
             self._finish(run, Failed(lost(run, how)))
         for each in told:
             self._finish(each, Failed(cannot_start(seat.reason or how)))
 
-    def _run_again(self, run: PoolRun) -> None:
+    def _run_again(self, run: PoolRun, begun: bool) -> None:
         """Give a job whose process was lost to another one, once others that were lost with it have been noticed too."""
-        time.sleep(_SETTLE_SECONDS)
+        if begun:
+            time.sleep(_SETTLE_SECONDS)
         with self._changed:
-            run.attempt += 1
+            run.attempt += begun
             stopping = self._stopping
             seat = None if stopping else self._seat_for(run, first=True)
         if stopping:

@@ -82,10 +82,10 @@ class PoolRun:
         """For how long it has planned."""
         return self.planned + (0.0 if self.planning is None else now - self.planning)
 
-    @property
-    def may_run_again(self) -> bool:
-        """Whether nobody would notice a second run, as its process was lost."""
-        return self.verdict is None and not self.delivered and not self.writes and self.attempt == 1
+    def may_run_again(self, begun: bool) -> bool:
+        """Whether nobody would notice another run, as its process was lost, which had `begun` it or not."""
+        unseen = self.verdict is None and not self.delivered and not self.writes
+        return unseen and (self.attempt == 1 or not begun)
 
 
 class Run(Protocol):

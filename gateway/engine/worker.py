@@ -50,7 +50,7 @@ from gateway.engine.channel import (
     SpoolWanted,
     Start,
 )
-from gateway.engine.confinement import confine
+from gateway.engine.confinement import OUTDATED, confine
 from gateway.engine.forks import die_with_parent, fork_for
 from gateway.engine.heap import refuse_lazy_free
 from gateway.engine.mailbox import Mailbox, OwnMailbox, SharedMailbox
@@ -330,7 +330,7 @@ def serve(channel: Channel, start: Start) -> None:
     while (message := channel.receive()) is not None:
         if isinstance(message, RunJob):
             if confinement is not None and not confinement.fits():
-                os._exit(0)  # one that starts now can read what has come in a folder's place, and gets the job
+                os._exit(OUTDATED)  # one that starts now can read what has come in a folder's place, and gets the job
             run_job(handler, channel, start, message, OwnMailbox(channel, message.run_id))
         elif not isinstance(message, CancelJob):  # a cancel that came after the end is no news
             raise ServerError("INTERNAL_ERROR", f"An idle worker was sent {type(message).__name__}.")

@@ -168,3 +168,16 @@ def test_a_folder_that_is_exchanged_before_its_turn_comes(own: Server, tmp_path:
         assert _seen(found[0]) <= {OURS}, found
         assert _seen(outcome(client, "SELECT DISTINCT v FROM many")) == {OURS}
         answer(client, "DROP TABLE many")
+
+
+def test_a_warehouse_that_is_another_one_by_now(own: Server, tmp_path: Path) -> None:
+    """As after a mount: of the processes that wait for statements none can open its files, and no statement is lost."""
+    with Client(own.thrift_url).open() as client:
+        answer(client, "CREATE TABLE moved AS SELECT 1 AS v")
+        for value in range(3):
+            until(lambda: len(workers(own)) >= 3, "processes wait")
+            shutil.copytree(own.warehouse, tmp_path / "other")
+            own.warehouse.rename(tmp_path / f"before-{value}")
+            (tmp_path / "other").rename(own.warehouse)
+            assert answer(client, f"SELECT v, {value} AS value FROM moved") == [{"v": 1, "value": value}]
+        answer(client, "DROP TABLE moved")
