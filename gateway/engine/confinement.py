@@ -7,6 +7,7 @@ between. Beside the folders that statements may use, a worker reads its own code
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import stat
@@ -86,6 +87,8 @@ def confine(folders: Folders) -> Confinement | None:
         return None
     libc = _libc()
     handled = struct.pack("=Q", _READ_FILE | _READ_FOLDER | _MOVE)
+    with contextlib.suppress(OSError):  # one that somebody has removed: made later, it could not be read
+        os.makedirs(folders.drafts, exist_ok=True)
     rules = int(libc.syscall(_CREATE, handled, ctypes.c_size_t(len(handled)), ctypes.c_uint32(0)))
     if rules < 0:
         return None

@@ -224,7 +224,8 @@ class JobEmit:
                 raise ResourceError(
                     "RESULT_TOO_LARGE", f"The result does not fit on the spool disk: {error.strerror}."
                 ) from error
-            raise ServerError("INTERNAL_ERROR", f"The spool file cannot be written: {error.strerror}.") from error
+            text = f"The spool file cannot be written: {error.strerror}."
+            raise ServerError("WRITE_FAILED", text, retryable=True) from error
 
     def _check_schema(self, schema: pa.Schema) -> None:
         if self._checked is not None and schema.equals(self._checked):

@@ -266,7 +266,11 @@ class Spool:
             with self._file_lock:
                 if self._file is None:
                     raise ServerError("INTERNAL_ERROR", "The spool is closed.")
-                data = os.pread(self._file, part.length, part.offset)
+                try:
+                    data = os.pread(self._file, part.length, part.offset)
+                except OSError as error:
+                    text = f"The file of the result cannot be read: {error.strerror}."
+                    raise ServerError("FAILED_READ_FILE", text) from error
             if len(data) != part.length:
                 raise ServerError("INTERNAL_ERROR", "The spool file is shorter than what was written to it.")
         return Rows(pa.ipc.read_record_batch(pa.py_buffer(data), self.schema), data)
@@ -277,8 +281,9 @@ _NO_TMPFILE = frozenset({errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENO
 
 
 def _unnamed_file(directory: Path | str) -> int:
-    """A new file that has no name, open for reading and writing."""
+    """A new file that has no name, open for reading and writing; its folder is made again if somebody has removed it."""
     try:
+        os.makedirs(directory, exist_ok=True)
         try:
             return os.open(directory, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
         except OSError as error:
@@ -290,6 +295,5 @@ def _unnamed_file(directory: Path | str) -> int:
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise ResourceError("RESULT_TOO_LARGE", "There is no space on the disk for spooled results.") from error
-        raise ServerError(
-            "INTERNAL_ERROR", f"The file for the result cannot be made in the spool folder: {error.strerror}."
-        ) from error
+        text = f"The file for the result cannot be made in the spool folder: {error.strerror}."
+        raise ServerError("WRITE_FAILED", text, retryable=True) from error

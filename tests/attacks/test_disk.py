@@ -11,7 +11,7 @@ import pytest
 
 from gateway.protocol.client import Client, RemoteError
 from gateway.thrift_gen.TCLIService import ttypes
-from tests.attacks.attacker import answer
+from tests.attacks.attacker import answer, until
 from tests.attacks.test_rest import execute
 from tests.live.disk import Disk
 from tests.live.gateway import Server, start_server
@@ -96,3 +96,13 @@ def test_results_of_one_caller_leave_half_of_a_disk_that_is_smaller_than_the_lim
             assert len(answer(ann, LARGE.format(10_000))) == 10_000
     finally:
         assert server.stop() == 0
+
+
+def test_a_state_folder_that_is_moved_away_while_it_serves(own: Server) -> None:
+    """Results have their place again, and the history goes on."""
+    state = own.log.parent / "state"
+    with Client(own.thrift_url, user="ann").open() as ann:
+        state.rename(state.with_name("gone"))
+        assert len(answer(ann, LARGE.format(10_000))) == 10_000
+        asked = "SELECT count(*) AS n FROM system.query.history WHERE statement_text LIKE '%repeat%'"
+        until(lambda: answer(ann, asked) != [{"n": 0}], "the statement is in the history")

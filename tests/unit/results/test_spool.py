@@ -1,5 +1,6 @@
 """Rows of a spool are readable at any offset as they were written, and no file is left behind."""
 
+import errno
 import os
 import random
 import threading
@@ -192,11 +193,6 @@ def test_rows_after_the_end_are_refused(tmp_path: Path) -> None:
         Writer(spool, 10_000).write(rows(0, 1))
 
 
-def test_a_folder_that_is_missing_is_named_as_the_reason(tmp_path: Path) -> None:
-    with pytest.raises(ServerError, match="No such file"):
-        Spool(SCHEMA, tmp_path / "missing").descriptor()
-
-
 def test_a_cut_file_is_an_error_not_fewer_rows(tmp_path: Path) -> None:
     spool = Spool(SCHEMA, tmp_path)
     writer = Writer(spool)
@@ -258,5 +254,34 @@ def test_while_rows_come_the_only_piece_need_not_be_full(tmp_path: Path) -> None
     writer.write(rows(0, 10))
     assert [(p.start_row, p.count) for p in spool.pieces(0, None, 1 << 30, 9)] == [(0, 10)]
     assert [(p.start_row, p.count) for p in spool.pieces(4, None, 1 << 30, 9)] == [(4, 6)]
+    writer.close()
+    spool.close()
+
+
+def test_a_folder_that_was_removed_is_made_again(tmp_path: Path) -> None:
+    spool = Spool(SCHEMA, tmp_path / "state" / "spool")
+    writer = Writer(spool)
+    writer.write(rows(0, 10))
+    assert ids(spool.read(0, 10, 1 << 20)) == list(range(10))
+    writer.close()
+    spool.close()
+
+
+def test_what_a_disk_refuses_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "spool").write_text("no folder")
+    with pytest.raises(ServerError) as refused:
+        Spool(SCHEMA, tmp_path / "spool").descriptor()
+    assert refused.value.condition == "WRITE_FAILED" and str(tmp_path) not in refused.value.message
+    spool = Spool(SCHEMA, tmp_path)
+    writer = Writer(spool)
+    writer.write(rows(0, 10))
+
+    def broken(*args: int) -> bytes:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(os, "pread", broken)
+    with pytest.raises(ServerError) as refused:
+        spool.read(0, 10, 1 << 20)
+    assert refused.value.condition == "FAILED_READ_FILE" and "Input/output error" in refused.value.message
     writer.close()
     spool.close()
