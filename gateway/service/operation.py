@@ -399,7 +399,7 @@ class Operation:
             elif failure is None:
                 try:
                     self.session.apply(finished.changes)
-                except ServerError as error:
+                except GatewayError as error:
                     failure = error
             if failure is None and self._spool is not None:
                 self.finished = finished

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Generic, TypeVar
 
 from gateway.engine.base import Definition, SessionChange, SessionState, TempView, changed
-from gateway.errors import ProtocolError, UserError
+from gateway.errors import ProtocolError, ResourceError, UserError
 from gateway.service import holdings
 from gateway.service.api import Handle, Principal, SessionInfo
 
@@ -23,6 +23,7 @@ Normalise = Callable[[str, str], tuple[str, str] | None]
 
 _NOBODY = Handle(bytes(16), bytes(16))
 _REMEMBERED = 4096  # handles whose values are gone
+LARGEST = 64 << 20  # bytes of memory of what one session has defined
 
 
 def new_handle() -> Handle:
@@ -129,14 +130,29 @@ class Session:
             )
 
     def apply(self, changes: Sequence[SessionChange]) -> None:
-        """Apply a finished statement's effects, all at once and in order. Raises ServerError for an unknown kind."""
+        """Apply a finished statement's effects, all at once and in order.
+
+        Raises ServerError for an unknown kind, ResourceError for definitions that would make it too large.
+        """
         if not changes:
             return
         with self._lock:
             after = changed(self._state(self._settings), changes)
+            if any(change.kind.startswith("put_") for change in changes):
+                _check_size(after)
             self.catalog, self.schema = after.catalog, after.schema
             self._settings, self._views = {**self._given, **after.settings}, dict(after.views)
             self._definitions = dict(after.definitions)
+
+
+def _check_size(state: SessionState) -> None:
+    """Each statement takes its session along, and while that is written out for a worker, all other calls wait."""
+    if holdings.weight((state.views, state.definitions)) > LARGEST:
+        text = (
+            f"Temporary views, variables and functions of a session take {LARGEST >> 20} MiB at most: drop some. The session "
+            "stays as it was before this statement."
+        )
+        raise ResourceError("RESOURCE_EXHAUSTED", text)
 
 
 def normalise_all(settings: Mapping[str, str], normalise: Normalise) -> tuple[dict[str, str], list[str]]:

@@ -52,6 +52,18 @@ def test_definitions_that_were_replaced_are_let_go_of(own: Server, before: float
             assert isinstance(made, list)
 
 
+def test_a_session_is_no_larger_than_it_is_sent_along_at_once(own: Server) -> None:
+    """Each of its statements takes all of it along: with hundreds of MiB others' calls waited for seconds."""
+    with Client(own.thrift_url).open() as client:
+        view = f"AS SELECT '{'x' * 8_000_000}' AS y"
+        made = [outcome(client, f"CREATE TEMPORARY VIEW v{number} {view}") for number in range(10)]
+        refused = [each for each in made if isinstance(each, RemoteError)]
+        assert len(refused) >= 2 and all("64 MiB at most" in str(each) for each in refused)
+        assert outcome(client, "SELECT 1 AS x FROM v0") == [{"x": 1}]
+        assert outcome(client, "DROP VIEW v0") == []
+        assert not isinstance(outcome(client, f"CREATE TEMPORARY VIEW w {view}"), RemoteError)
+
+
 def test_long_names_of_callers_are_not_remembered(own: Server, before: float) -> None:
     for number in range(300):
         with pytest.raises(RemoteError, match="longer than 512 characters"):

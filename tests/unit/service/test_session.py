@@ -5,9 +5,9 @@ import sys
 import pytest
 
 from gateway.engine.base import SessionChange, TempView
-from gateway.errors import ProtocolError, ServerError, UserError
+from gateway.errors import ProtocolError, ResourceError, ServerError, UserError
 from gateway.service.api import Handle, Principal
-from gateway.service.session import HandleTable, Session, new_handle, normalise_all, text_of
+from gateway.service.session import LARGEST, HandleTable, Session, new_handle, normalise_all, text_of
 
 ME, OTHER = Principal("me"), Principal("other")
 
@@ -89,6 +89,19 @@ def test_reset_goes_back_to_what_the_server_gives() -> None:
 def test_a_broken_change_is_an_error(change: SessionChange) -> None:
     with pytest.raises(ServerError):
         Session(ME, 1, "main", "default", {}).apply([change])
+
+
+def test_what_a_session_defines_has_an_end() -> None:
+    def put(name: str, size: int) -> SessionChange:
+        return SessionChange("put_view", view=TempView(name, "x" * size, (), "main", "default"))
+
+    session = Session(ME, 1, "main", "default", {})
+    session.apply([put("a", LARGEST // 2)])
+    with pytest.raises(ResourceError, match="64 MiB at most"):
+        session.apply([SessionChange("use", "other", "b"), put("b", LARGEST // 2)])
+    assert list(session.state().views) == ["a"] and session.state().catalog == "main"
+    session.apply([SessionChange("drop_view", "a"), put("b", LARGEST // 2)])
+    assert list(session.state().views) == ["b"]
 
 
 def test_settings_get_their_canonical_keys_and_unknown_ones_are_told() -> None:
