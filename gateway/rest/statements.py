@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -138,7 +139,8 @@ class StatementApi:
         try:
             return self.service.execute(caller.principal, session, request)
         except GatewayError:
-            self.service.close_session(caller.principal, session)
+            with contextlib.suppress(ProtocolError):  # it has ended with its statement, as where too many wait
+                self.service.close_session(caller.principal, session)
             raise
 
     def get(self, caller: Caller, path: Path, asked: Asked) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from gateway.rest.manifest import PATH
-from tests.attacks.attacker import address
+from tests.attacks.attacker import ENDLESS, address
 from tests.live.gateway import Server, start_server
 
 
@@ -145,3 +145,17 @@ def test_half_characters_reach_no_engine(own: Server) -> None:
                 }
             ).encode(),
         )
+
+
+def test_who_has_too_many_that_wait_is_told_so(tmp_path: Path) -> None:
+    """It was told that there is no such session, which ends nobody's wish to send it again."""
+    server = start_server(tmp_path, "--slots", "1", "--queue-limit", "0")
+    asked = {"statement": ENDLESS, "wait_timeout": "0s"}
+    began = [ask(server, "POST", PATH, asked) for _ in range(12)]
+    for status, body in began:
+        if status == 200:
+            ask(server, "POST", f"{PATH}/{json.loads(body)['statement_id']}/cancel")
+    assert server.stop() == 0
+    refused = [json.loads(body) for status, body in began if status == 429]
+    assert {status for status, _ in began} == {200, 429}
+    assert all("All slots are taken" in each["message"] for each in refused)
