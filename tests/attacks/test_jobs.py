@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -204,6 +205,29 @@ def test_files_of_a_ledger_are_no_links(warehouse: Path, private: Path, name: st
         except ServerError as error:
             assert error.condition == "CATALOG_FILE_CORRUPT"
         assert contents(private) == expected
+
+
+def test_a_ledger_that_is_being_forgotten_is_not_half_of_one(warehouse: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Killed before any of its files is removed: with its id and fewer plans, a number would be used twice."""
+    unlink = os.unlink
+    for left in range(12):
+        folder = ledger.ledger_folder(warehouse, locate(warehouse, f"s.t{left}"))
+        with ledger.opened(folder) as before:
+            for number in range(5):
+                before.plan(number, {**PLANNED, "schema": SCHEMA, "files": []})
+        count = iter(range(left))
+
+        def killed(name: str, *, dir_fd: int | None = None, count: Iterator[int] = count) -> None:
+            if next(count, None) is None:
+                raise KeyboardInterrupt
+            unlink(name, dir_fd=dir_fd)
+
+        with monkeypatch.context() as patched, contextlib.suppress(KeyboardInterrupt):
+            patched.setattr(os, "unlink", killed)
+            with ledger.opened(folder, forget=True):
+                pass
+        with ledger.opened(folder) as after:
+            assert after.id != before.id or len(after.plans()) == 5
 
 
 HOSTILE: dict[str, dict[str, Any]] = {

@@ -25,7 +25,7 @@ from deltalake import DeltaTable
 from gateway.catalog.local import LocalCatalog
 from gateway.cli.embedded import running_gateway
 from gateway.config import load_config
-from gateway.pipelines.jobs import tpch
+from gateway.pipelines.jobs import ingest, tpch
 from gateway.pipelines.jobs.report import Report
 from gateway.pipelines.jobs.verify import verify
 from gateway.protocol.client import Client
@@ -231,6 +231,25 @@ def test_a_killed_load_is_finished_and_nothing_is_there_twice(run: Run, tmp_path
         code, _, err = run("ingest", str(inbox), "s.t", "--schema", schema)
         assert code == 2 and text in err
     assert run("ingest", str(inbox), "s.t", "--schema", "ID SMALLINT")[0] == 0
+
+
+def test_a_load_that_starts_anew_and_is_killed_is_finished_too(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed between the commit and all that is noted of it: the table is the new ledger's by then."""
+    source = write(tmp_path / "in.csv", "id\n1\n2\n")
+    assert run("ingest", str(source), "s.t")[0] == 0
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(ingest, "_written", killed)
+        run("ingest", str(source), "s.t", "--forget")
+    assert len(rows(tmp_path / "wh/s/t")) == 4
+    code, _, err = run("ingest", str(source), "s.t")
+    assert code == 0, err
+    assert len(rows(tmp_path / "wh/s/t")) == 4
+
+
+def killed(*args: object) -> int:
+    raise KeyboardInterrupt
 
 
 def test_what_a_constraint_refuses_is_loaded_once_it_is_right(run: Run, spark: Any, tmp_path: Path) -> None:

@@ -327,6 +327,7 @@ def write_plan(
         f.col(REASON).alias("reason"),
         f.current_timestamp().alias("loaded_at"),
     )
+    mark_table(spark, place, ledger)  # first: of what is committed then, the next run knows which ledger tells
     if plan["good"]:
         say(f"batch {batch}: writing {place.name}")
         try:

@@ -28,7 +28,7 @@ from gateway.pipelines.jobs.plans import checked, checked_end, damaged
 
 FOLDER = ".ingest"
 _DIGITS = 10
-_LOCK = "lock"
+_LOCK, _ID = "lock", "ledger.json"
 _LARGEST = 1 << 30  # bytes of a file: a batch may have thousands of files
 _SAFE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
@@ -39,10 +39,10 @@ class Ledger:
     def __init__(self, folder: Path, held: int) -> None:
         self.folder = folder
         self._held = held
-        self.id = str(_read("ledger.json", folder, held).get("id", ""))
+        self.id = str(_read(_ID, folder, held).get("id", ""))
         if not self.id:
             self.id = uuid.uuid4().hex
-            self._write("ledger.json", {"id": self.id})
+            self._write(_ID, {"id": self.id})
 
     @property
     def application(self) -> str:
@@ -181,14 +181,19 @@ def _lock(folder: Path, held: int) -> int:
 
 
 def _clear(held: int) -> None:
-    """Remove all but the lock, through no link."""
+    """Remove all but the lock, through no link.
+
+    The id goes first, for good: with it and without some plans, numbers would be used twice, and Delta would ignore rows.
+    """
     with os.scandir(held) as entries:
         found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries if entry.name != _LOCK]
-    for name, is_folder in found:
+    for name, is_folder in sorted(found, key=lambda each: each[0] != _ID):
         if is_folder:
             remove_tree(name, held)
         else:
             os.unlink(name, dir_fd=held)
+        if name == _ID:
+            os.fsync(held)
 
 
 class Commit(NamedTuple):
