@@ -178,6 +178,14 @@ def _record(past: History, run: Run) -> GatewayError | OSError | None:
     return None
 
 
+def _record_crashed(past: History, left: lock.Holder, tell: Tell) -> None:
+    started = datetime.fromtimestamp(left.started, UTC)
+    text = f"process {left.pid} on {left.host} ended without a word"
+    unrecorded = _record(past, Run(left.run, left.pipeline, started, None, history.CRASHED, text))
+    if unrecorded is not None:
+        tell(f"warning: the run {left.run} ({text}) is not in the history: {unrecorded}")
+
+
 def _anew(prepared: Prepared, options: Options) -> list[Dataset]:
     """The tables to compute anew. Raises ProjectError if the run as a whole cannot go that way."""
     anew = all_refreshed(prepared) if options.full_refresh_all else refreshed(prepared, options.full_refresh)
@@ -221,11 +229,8 @@ def _held(
             locks[0].give_room()
             if left.scratch and left.host == socket.gethostname():
                 shutil.rmtree(left.scratch, ignore_errors=True)
-            started = datetime.fromtimestamp(left.started, UTC)
-            text = f"process {left.pid} on {left.host} ended without a word"
-            unrecorded = _record(past, Run(left.run, left.pipeline, started, None, history.CRASHED, text))
-            if unrecorded is not None:
-                tell(f"warning: the run {left.run} ({text}) is not in the history: {unrecorded}")
+            if not past.of_run("runs", left.run):  # else it died behind its last word
+                _record_crashed(past, left, tell)
         for values in list(holder.before):
             before = Before(**values)
             if said := recover.give_back(before):
