@@ -75,9 +75,9 @@ Rows = Callable[[int, int], Page]
 
 
 def status_of(status: OperationStatus) -> dict[str, Any]:
-    """``status`` of a statement."""
+    """``status`` of a statement; of one that was cancelled the error says more only where it may have written."""
     shown: dict[str, Any] = {"state": STATES[status.state]}
-    if status.error is not None and shown["state"] == "FAILED":
+    if status.error is not None and (shown["state"] == "FAILED" or (shown["state"] == "CANCELED" and status.writes)):
         shown["error"] = {"error_code": code_of(status.error), "message": status.error.text()}
         shown["sql_state"] = status.error.sqlstate
     return shown

@@ -177,7 +177,10 @@ class MetadataRequest:
 
 @dataclass(frozen=True, slots=True)
 class OperationStatus:
-    """A snapshot of an operation. `error` is set in ERROR, CANCELED and TIMEDOUT. Times are epoch milliseconds."""
+    """A snapshot of an operation. `error` is set in ERROR, CANCELED and TIMEDOUT. Times are epoch milliseconds.
+
+    `writes`: it is one that writes, so that it may have done so however it has ended.
+    """
 
     handle: Handle
     operation_type: str  # TOperationType name
@@ -189,6 +192,7 @@ class OperationStatus:
     progress_text: str = ""
     progress_fraction: float | None = None
     protocol: int = 0  # of its session
+    writes: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -260,6 +260,7 @@ class Operation:
                 progress_text=self.stage,
                 progress_fraction=1.0 if self._shown is State.FINISHED else self.progress.fraction,
                 protocol=self.session.protocol,
+                writes=self._writes,
             )
 
     @property

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from gateway.rest.manifest import PATH
-from tests.attacks.attacker import ENDLESS, address
+from tests.attacks.attacker import ENDLESS, address, until
 from tests.live.gateway import Server, start_server
 
 
@@ -159,3 +159,18 @@ def test_who_has_too_many_that_wait_is_told_so(tmp_path: Path) -> None:
     refused = [json.loads(body) for status, body in began if status == 429]
     assert {status for status, _ in began} == {200, 429}
     assert all("All slots are taken" in each["message"] for each in refused)
+
+
+def test_a_write_that_is_cancelled_may_have_been_committed(own: Server) -> None:
+    execute(own, "CREATE TABLE IF NOT EXISTS main.default.cancelled (n BIGINT)")
+    text = f"INSERT INTO main.default.cancelled {ENDLESS}"
+    started = json.loads(ask(own, "POST", PATH, {"statement": text, "wait_timeout": "0s"})[1])["statement_id"]
+
+    def kind() -> Any:
+        listed = json.loads(ask(own, "GET", "/api/2.0/sql/history/queries")[1])["res"]
+        return [each["statement_type"] for each in listed if each["query_id"] == started]
+
+    until(lambda: kind() == ["INSERT"], "it is planned")
+    ask(own, "POST", f"{PATH}/{started}/cancel")
+    status = json.loads(ask(own, "GET", f"{PATH}/{started}")[1])["status"]
+    assert status["state"] == "CANCELED" and "may or may not have been committed" in status["error"]["message"]
