@@ -18,6 +18,7 @@ from typing import Any, TypeVar, get_type_hints
 
 from gateway.catalog.base import TableName
 from gateway.delta.containment import held_folder, is_text, is_under, opened, remove_tree
+from gateway.delta.durable import sync_names
 from gateway.delta.log import read_json
 from gateway.delta.schema import CHAR_VARCHAR, holds_char, parse_schema, struct_of
 from gateway.errors import GatewayError, ResourceError, ServerError, UnsupportedError, storage_told
@@ -405,6 +406,7 @@ def write(folder: str, stored: AnyStored, replacing: bool) -> bool:
             finally:
                 with contextlib.suppress(OSError):  # it is in its place, or is swept later
                     os.unlink(draft, dir_fd=held)
+            sync_names(held)
     return True
 
 

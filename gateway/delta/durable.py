@@ -5,12 +5,19 @@ A journal takes what is asked for at the same time in one go, so that it costs a
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 
 _AT_ONCE = 4
 _MOST_OPEN = 64  # files that wait with their descriptors; for more the first ones are waited for
+
+
+def sync_names(folder: int) -> None:
+    """Bring the names in a folder that is held open to the disk: what was put there stands, also where that fails."""
+    with contextlib.suppress(OSError):
+        os.fsync(folder)
 
 
 class Syncs:

@@ -17,6 +17,7 @@ from functools import partial
 
 from gateway.catalog.volumes import DRAFTS
 from gateway.delta.containment import held_folder
+from gateway.delta.durable import sync_names
 from gateway.errors import GatewayError, is_disk_full
 from gateway.results import file_links
 from gateway.results.file_links import FileLink
@@ -204,6 +205,7 @@ class _Draft:
                 os.replace(self._name, name, src_dir_fd=drafts, dst_dir_fd=held)
             else:
                 os.link(self._name, name, src_dir_fd=drafts, dst_dir_fd=held)
+            sync_names(held)
 
     def close(self) -> None:
         """Let go of it, wherever it is."""
