@@ -183,23 +183,19 @@ def array_position(spec: UdfSpec) -> Kernel:
 
 @implementation("array_extreme")
 def array_extreme(spec: UdfSpec) -> Kernel:
-    """array_min, array_max: NULL elements do not count, the first of equal ones is told; params: ("min" | "max",).
-
-    With "by" behind it elements are structs of a key and a value, which is told, of equal keys that of the last one.
-    """
-    largest, by = spec.params[0] == "max", len(spec.params) > 1
+    """array_min, array_max: NULL elements do not count, the first of equal ones is told; params: ("min" | "max",)."""
+    largest = spec.params[0] == "max"
 
     def kernel(a: pa.Array) -> pa.Array:
         lists = Lists(a)
-        keys, values = struct_children(lists.values) if by else (lists.values, lists.values)
-        rank = ranks(keys)
+        rank = ranks(lists.values)
         known = np.flatnonzero(rank >= 0)
         rows = lists.rows[known]
-        order = np.lexsort((known if by else -known, rank[known] if largest else -rank[known], rows))
+        order = np.lexsort((-known, rank[known] if largest else -rank[known], rows))
         place = np.full(len(a), -1, dtype=np.int64)
         place[rows[order]] = known[order]  # the last of a row wins
         void = place < 0
-        return values.take(pa.array(np.where(void, 0, place), mask=void))
+        return lists.values.take(pa.array(np.where(void, 0, place), mask=void))
 
     return kernel
 

@@ -1,13 +1,10 @@
 """Rows of arrays and maps as lengths over one flat array of values, without Python per row.
 
 Elements are compared through whole-number codes: `codes` keeps equality (NaN = NaN, -0.0 = 0.0, NULL is -1), `ranks` keeps
-Spark's order as well. Only nested elements are compared in Python, once per distinct value.
+Spark's order as well.
 """
 
 from __future__ import annotations
-
-from functools import cmp_to_key
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +13,7 @@ import pyarrow.compute as pc
 from gateway.engine.functions import MAX_TEXT_BYTES, RowError
 from gateway.engine.functions.cast_numbers import Bools, nulls
 from gateway.engine.functions.casts import list_parts, struct_children
+from gateway.engine.functions.row_encoding import encoded
 from gateway.instants import Ints
 
 # A batch that grows beyond this is refused before memory is taken.
@@ -119,27 +117,16 @@ def concatenated(arrays: list[pa.Array], type: pa.DataType) -> pa.Array:
     return built(lengths.sum(axis=1), values.take(pa.array(index)), void, type)
 
 
-def _plain(values: pa.Array) -> pa.Array | None:
-    """Values in a form that Arrow compares as Spark does; None for nested ones."""
+def _plain(values: pa.Array) -> pa.Array:
+    """Values in a form that Arrow compares as Spark does."""
     if pa.types.is_nested(values.type):
-        return None
+        return encoded(values)
     if pa.types.is_floating(values.type):
         # one zero, one NaN
         return pc.if_else(pc.is_nan(values), pa.scalar(float("nan"), values.type), pc.add(values, 0.0)).cast(
             values.type
         )
     return values
-
-
-def _frozen(value: Any) -> Any:
-    """A nested Python value as something hashable that is equal where Spark's is."""
-    if isinstance(value, dict):
-        return tuple(_frozen(v) for v in value.values())
-    if isinstance(value, (list, tuple)):
-        return tuple(_frozen(v) for v in value)
-    if isinstance(value, float):
-        return "NaN" if value != value else value + 0.0
-    return value
 
 
 def one_zero(values: pa.Array) -> pa.Array:
@@ -167,77 +154,24 @@ def _has_floats(t: pa.DataType) -> bool:
 def codes(values: pa.Array) -> Ints:
     """One number per value, equal where the values are; NULL is -1."""
     plain = _plain(values)
-    if plain is not None:
-        if pa.types.is_null(plain.type):
-            return np.full(len(plain), -1, dtype=np.int64)
-        indices = plain.dictionary_encode().indices
-        result: Ints = pc.fill_null(indices, -1).to_numpy(zero_copy_only=False).astype(np.int64)
-        return result
-    seen: dict[Any, int] = {}
-    found = _without_times(values).to_pylist()
-    return np.array([-1 if v is None else seen.setdefault(_frozen(v), len(seen)) for v in found], dtype=np.int64)
-
-
-def _without_times(values: pa.Array) -> pa.Array:
-    """The values with whole numbers for dates and times, which Python has for the years 1 to 9999 only."""
-    untimed = _untimed(values.type)
-    return values if untimed == values.type else values.cast(untimed)
-
-
-def _untimed(t: pa.DataType) -> pa.DataType:
-    if pa.types.is_struct(t):
-        return pa.struct([f.with_type(_untimed(f.type)) for f in t])
-    if pa.types.is_list(t):
-        return pa.list_(t.value_field.with_type(_untimed(t.value_type)))
-    if pa.types.is_timestamp(t) or pa.types.is_duration(t):
-        return pa.int64()
-    return pa.int32() if pa.types.is_date32(t) else t
-
-
-def _compared(a: Any, b: Any) -> int:
-    """Spark's order of nested values: by element, NULL first, NaN last."""
-    if a is None or b is None:
-        return (a is not None) - (b is not None)
-    if isinstance(a, dict):
-        a, b = list(a.values()), list(b.values())
-    if isinstance(a, (list, tuple)):
-        for x, y in zip(a, b, strict=False):
-            order = _compared(x, y)
-            if order:
-                return order
-        return (len(a) > len(b)) - (len(a) < len(b))
-    if isinstance(a, float) and (a != a or b != b):
-        return int(a != a) - int(b != b)
-    if isinstance(a, str):
-        a, b = a.encode(), b.encode()
-    return int(a > b) - int(a < b)
-
-
-def _by_value(a: tuple[Any, int], b: tuple[Any, int]) -> int:
-    return _compared(a[0], b[0])
+    if pa.types.is_null(plain.type):
+        return np.full(len(plain), -1, dtype=np.int64)
+    indices = plain.dictionary_encode().indices
+    result: Ints = pc.fill_null(indices, -1).to_numpy(zero_copy_only=False).astype(np.int64)
+    return result
 
 
 def ranks(values: pa.Array) -> Ints:
     """One number per value in Spark's order, equal where the values are; NULL is -1."""
     plain = _plain(values)
-    if plain is None:
-        distinct = codes(values)
-        _, first = np.unique(distinct, return_index=True)
-        samples = _without_times(values.take(pa.array(first))).to_pylist()
-        known = [(v, int(distinct[i])) for v, i in zip(samples, first, strict=True) if v is not None]
-        known.sort(key=cmp_to_key(_by_value))
-        nested = np.full(len(known) + 2, -1, dtype=np.int64)
-        for i, (_, code) in enumerate(known):
-            nested[code] = i
-        return nested[distinct]
     if pa.types.is_null(plain.type):
         return np.full(len(plain), -1, dtype=np.int64)
-    encoded = plain.dictionary_encode()
-    order = pc.array_sort_indices(encoded.dictionary).to_numpy()
+    distinct = plain.dictionary_encode()
+    order = pc.array_sort_indices(distinct.dictionary).to_numpy()
     rank = np.empty(len(order) + 1, dtype=np.int64)
     rank[order] = np.arange(len(order))
     rank[-1] = -1
-    ranked: Ints = rank[pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False)]
+    ranked: Ints = rank[pc.fill_null(distinct.indices, -1).to_numpy(zero_copy_only=False)]
     return ranked
 
 

@@ -1,7 +1,7 @@
-"""Rows as bytes that are the same where the rows are: what the engine can tell apart quickly, whatever the types.
+"""Values as bytes in Spark's order, so that what is nested is told apart, and put in order, as quickly as texts are.
 
 Of structs, of which count(DISTINCT a, b) makes its rows, the engine (DataFusion 55) keeps each as a value of its own, kilobytes
-large.
+large; and Python compares them one by one.
 """
 
 from __future__ import annotations
@@ -15,73 +15,87 @@ import pyarrow.compute as pc
 from gateway.engine.base import UdfSpec
 from gateway.engine.functions import MAX_TEXT_BYTES, Kernel, RowError, implementation
 from gateway.engine.functions.cast_numbers import Bools, nulls
-from gateway.engine.functions.lists import Lists
+from gateway.engine.functions.casts import list_parts, struct_children
 
 _Bytes = np.ndarray[Any, np.dtype[np.uint8]]
-_MISSING = -1  # in the place of a length
 
 
 @implementation("row_key")
 def row_key(spec: UdfSpec) -> Kernel:
-    """The operands of a row as bytes, NULL where any of them is NULL; floats with one zero and one NaN."""
+    """The operands of a row as bytes, NULL where any of them is NULL."""
+    return lambda *args: _known(_joined([_encoded(a) for a in args]), np.logical_or.reduce([nulls(a) for a in args]))
 
-    def kernel(*args: pa.Array) -> pa.Array:
-        void = np.logical_or.reduce([nulls(a) for a in args])
-        return pc.if_else(pa.array(void), pa.scalar(None, pa.binary()), _joined([_encoded(a) for a in args]))
 
-    return kernel
+def encoded(values: pa.Array) -> pa.Array:
+    """Each value as bytes that compare as the values do: NULL first (but NULL itself stays it), one zero, NaN last.
+
+    Raises RowError for more bytes than an array holds.
+    """
+    return _known(_encoded(values), nulls(values))
+
+
+def _known(keys: pa.Array, void: Bools) -> pa.Array:
+    return pc.if_else(pa.array(void), pa.scalar(None, keys.type), keys) if void.any() else keys
 
 
 def _encoded(values: pa.Array) -> pa.Array:
-    """Each value as bytes that end by themselves, so that no two rows of them are alike by chance. No result is NULL."""
+    """The same with bytes for NULL. They end by themselves: of two that are joined with others each has its place."""
     t, void = values.type, nulls(values)
     if pa.types.is_null(t):
-        return _matrix(np.zeros((len(values), 1), dtype=np.uint8))
+        return _matrix(_flags(void))
     if pa.types.is_struct(t):
-        return _joined([_matrix(_flags(void)), *(_encoded(child) for child in values.flatten())])
+        return _joined([_matrix(_flags(void)), *map(_encoded, struct_children(values))])
     if pa.types.is_list(t) or pa.types.is_map(t):
-        return _of_lists(Lists(values), void)
+        return _of_lists(values, void)
     if pa.types.is_string(t) or pa.types.is_binary(t):
-        texts = values.cast(pa.binary()).fill_null(b"")
-        return _joined([_matrix(_lengths(pc.binary_length(texts).to_numpy(), void)), texts])
-    if pa.types.is_boolean(t):
+        return _of_texts(values, void)
+    return _matrix(np.hstack([_flags(void), np.where(void[:, None], np.uint8(0), _ordered(values))]))
+
+
+def _of_lists(values: pa.Array, void: Bools) -> pa.Array:
+    """A byte before each element, and another one behind the last."""
+    offsets, elements = list_parts(values)
+    inner = _joined([_matrix(np.ones((len(elements), 1), dtype=np.uint8)), _encoded(elements)])
+    ends = np.frombuffer(inner.buffers()[1], dtype=np.int32)[inner.offset : inner.offset + len(inner) + 1]
+    places = pa.py_buffer(np.ascontiguousarray(ends[offsets.to_numpy()]))
+    together = pa.Array.from_buffers(pa.binary(), len(void), [None, places, inner.buffers()[2]])
+    return _joined([_matrix(_flags(void)), together, _matrix(np.zeros((len(void), 1), dtype=np.uint8))])
+
+
+def _of_texts(values: pa.Array, void: Bools) -> pa.Array:
+    """Two zero bytes end a text; those within are marked."""
+    texts = values.cast(pa.binary()).fill_null(b"")
+    if pc.any(pc.match_substring(texts, b"\0")).as_py():
+        texts = pc.replace_substring(texts, b"\0", b"\0\xff")
+    return _joined([_matrix(_flags(void)), texts, _matrix(np.zeros((len(void), 2), dtype=np.uint8))])
+
+
+def _ordered(values: pa.Array) -> _Bytes:
+    """The values' own bytes, those of fixed width: the highest first, negative ones before the others."""
+    if pa.types.is_boolean(values.type):
         values = values.cast(pa.int8())
-    elif pa.types.is_floating(t):
-        values = _floats(values)
-    return _matrix(np.hstack([_flags(void), _bytes(values, void)]))
-
-
-def _of_lists(lists: Lists, void: Bools) -> pa.Array:
-    """The number of elements, then these."""
-    elements = _encoded(lists.values)
-    ends = np.frombuffer(elements.buffers()[1], dtype=np.int32)[elements.offset : elements.offset + len(elements) + 1]
-    rows = (
-        np.append(lists.starts, lists.starts[-1:] + lists.lengths[-1:]) if len(lists.starts) else np.zeros(1, np.int64)
-    )
-    offsets = pa.py_buffer(np.ascontiguousarray(ends[rows]))
-    together = pa.Array.from_buffers(pa.binary(), len(void), [None, offsets, elements.buffers()[2]])
-    return _joined([_matrix(_lengths(lists.lengths, void)), together])
-
-
-def _floats(values: pa.Array) -> pa.Array:
-    numbers = values.fill_null(0).to_numpy(zero_copy_only=False) + values.type.to_pandas_dtype()(0)
-    return pa.array(np.where(np.isnan(numbers), np.nan, numbers).astype(numbers.dtype), values.type)
-
-
-def _bytes(values: pa.Array, void: Bools) -> _Bytes:
-    """The values' own bytes, those of fixed width."""
+    if pa.types.is_floating(values.type):
+        values = _float_order(values)
     width = values.type.bit_width // 8
     held = np.frombuffer(values.buffers()[1], dtype=np.uint8) if len(values) else np.zeros(0, dtype=np.uint8)
-    rows = held[values.offset * width : (values.offset + len(values)) * width].reshape(-1, width)
-    return np.where(void[:, None], np.uint8(0), rows)
+    rows = held[values.offset * width : (values.offset + len(values)) * width].reshape(-1, width)[:, ::-1].copy()
+    rows[:, 0] ^= 0x80
+    return rows
+
+
+def _float_order(values: pa.Array) -> pa.Array:
+    """Whole numbers in the order of the floats."""
+    numbers = values.fill_null(0).to_numpy(zero_copy_only=False)
+    numbers = np.where(np.isnan(numbers), np.nan, numbers + numbers.dtype.type(0)).astype(numbers.dtype)
+    if numbers.dtype.itemsize == 4:
+        few = numbers.view(np.int32)
+        return pa.array(np.where(few < 0, few ^ np.int32(2**31 - 1), few))
+    bits = numbers.view(np.int64)
+    return pa.array(np.where(bits < 0, bits ^ np.int64(2**63 - 1), bits))
 
 
 def _flags(void: Bools) -> _Bytes:
     return np.where(void, 0, 1).astype(np.uint8)[:, None]
-
-
-def _lengths(lengths: np.ndarray[Any, Any], void: Bools) -> _Bytes:
-    return np.where(void, _MISSING, lengths).astype(np.int32).view(np.uint8).reshape(-1, 4)
 
 
 def _matrix(rows: _Bytes) -> pa.Array:
@@ -92,9 +106,8 @@ def _matrix(rows: _Bytes) -> pa.Array:
 
 
 def _joined(parts: list[pa.Array]) -> pa.Array:
-    """The parts of each row, one behind the other. Raises RowError for more than an array holds: Arrow counts in 32 bits."""
-    if sum(pc.sum(pc.binary_length(p)).as_py() or 0 for p in parts) > MAX_TEXT_BYTES:
-        raise RowError(
-            "RESOURCE_EXHAUSTED", f"Rows that are told apart have more than {MAX_TEXT_BYTES} bytes in a batch."
-        )
+    """The parts of each row, one behind the other: Arrow counts their bytes in 32 bits."""
+    if sum(pc.sum(pc.binary_length(p).cast(pa.int64())).as_py() or 0 for p in parts) > MAX_TEXT_BYTES:
+        text = f"Rows that are told apart have more than {MAX_TEXT_BYTES} bytes in a batch."
+        raise RowError("RESOURCE_EXHAUSTED", text)
     return pc.binary_join_element_wise(*parts, b"") if len(parts) > 1 else parts[0]

@@ -53,7 +53,6 @@ from gateway.sqltypes import (
     DataType,
     DecimalType,
     IntervalType,
-    StructField,
     array,
     decimal,
     has_map,
@@ -61,7 +60,6 @@ from gateway.sqltypes import (
     is_integral,
     is_interval,
     is_nested,
-    struct,
 )
 
 #: Aggregates whose lowering is not valid with OVER.
@@ -291,10 +289,14 @@ def _bind_ordered(function: Function, site: Site) -> Expr:
 def _extreme(name: str) -> Lower:
     def lower(agg: Agg, args: tuple[Expr, ...], context: Context) -> Expr:
         value, type_ = args[0], agg.type
-        if is_nested(type_):
+        if is_nested(type_) and WINDOWED in agg.data:
             where = filtered(agg, not_null(value))
             values = bound.agg_fn("array_agg", array(type_, False), value, where=where, distinct=False)
             return bound.udf("array_extreme", type_, values, params=(name,))
+        if is_nested(type_):  # of which the engine keeps no least and largest
+            order = (SortKey(bound.udf("row_key", BINARY, value), name == "max", True),)
+            where = filtered(agg, not_null(value))
+            return bound.agg_fn("first_value", type_, value, where=where, distinct=False, order=order)
         if type_ == VOID:
             return bound.agg_fn(name, INT, bound.null(INT), of=agg, order=())
         if type_ in (FLOAT, DOUBLE):  # grouped min and max of floats start from the largest finite value
@@ -366,11 +368,8 @@ def _by(descending: bool) -> Lower:
         if key.nullable and raises(value):  # Spark does not evaluate what has no place in the order
             value = lazy_case(value.type, (not_null(key), value))
         if is_nested(key.type):  # the engine orders no such keys as Spark does
-            pair = struct(StructField("key", key.type), StructField("value", value.type))
-            row = bound.fn("named_struct", pair, text("key"), key, text("value"), value)
-            pairs = bound.agg_fn("array_agg", array(pair, False), row, where=where, distinct=False)
-            return bound.udf("array_extreme", agg.type, pairs, params=("min" if descending else "max", "by"))
-        if key.type in (FLOAT, DOUBLE):
+            key = bound.udf("row_key", BINARY, key)
+        elif key.type in (FLOAT, DOUBLE):
             key = bound.udf("float_order", INT if key.type == FLOAT else BIGINT, key)
         order = (SortKey(key, descending, True),)
         return bound.agg_fn("last_value", agg.type, value, where=where, distinct=False, order=order)

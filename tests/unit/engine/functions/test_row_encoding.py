@@ -1,19 +1,21 @@
-"""Rows as bytes: alike where the rows are, by Python's own equality, and nowhere else."""
+"""Rows as bytes: alike, and in order, where the rows are by Python's own comparisons, and nowhere else."""
 
 from __future__ import annotations
 
 import datetime
+import itertools
 import math
 from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.engine.base import UdfSpec
 from gateway.engine.functions import IMPLEMENTATIONS, RowError, row_encoding
+from gateway.engine.functions.row_encoding import encoded
 from gateway.sqltypes import BINARY
 
 _KEY = IMPLEMENTATIONS["row_key"](UdfSpec("row_key", (), BINARY))
@@ -48,6 +50,21 @@ def _typed(depth: int) -> st.SearchStrategy[tuple[pa.DataType, st.SearchStrategy
     return st.one_of(scalars, lists, structs)
 
 
+def _compared(a: Any, b: Any) -> int:
+    """Spark's order of nested values: by element, NULL first, NaN last."""
+    if a is None or b is None:
+        return (a is not None) - (b is not None)
+    if isinstance(a, dict):
+        a, b = [a[k] for k in sorted(a)], [b[k] for k in sorted(b)]
+    if isinstance(a, list):
+        return next((o for o in map(_compared, a, b) if o), (len(a) > len(b)) - (len(a) < len(b)))
+    if isinstance(a, float) and (a != a or b != b):
+        return int(a != a) - int(b != b)
+    if isinstance(a, str):
+        a, b = a.encode(), b.encode()
+    return int(a > b) - int(a < b)
+
+
 def _told(value: Any) -> Any:
     """What tells a value apart in Python: one NaN, one zero, True not 1."""
     if isinstance(value, float):
@@ -55,10 +72,11 @@ def _told(value: Any) -> Any:
     if isinstance(value, list):
         return tuple(map(_told, value))
     if isinstance(value, dict):
-        return tuple((k, _told(v)) for k, v in value.items())
+        return tuple((k, _told(value[k])) for k in sorted(value))
     return value
 
 
+@settings(deadline=None)
 @given(st.data())
 def test_rows_are_alike_where_their_bytes_are(data: st.DataObject) -> None:
     columns = data.draw(st.lists(_typed(2), min_size=1, max_size=3), "types")
@@ -70,6 +88,18 @@ def test_rows_are_alike_where_their_bytes_are(data: st.DataObject) -> None:
     assert [k is None for k in keys] == [None in row for row in rows]
     whole = [(k, tuple(map(_told, row))) for k, row in zip(keys, rows, strict=True) if k is not None]
     assert len({k for k, _ in whole}) == len({row for _, row in whole}) == len(set(whole))
+
+
+@settings(deadline=None)
+@given(st.data())
+def test_bytes_are_in_the_values_order(data: st.DataObject) -> None:
+    t, values = data.draw(_typed(2), "type")
+    given_ = data.draw(st.lists(values, min_size=2, max_size=8), "values")
+    keys = encoded(pa.array(given_, t)).to_pylist()
+    assert [k is None for k in keys] == [v is None for v in given_]
+    pairs = [(k, v) for k, v in zip(keys, given_, strict=True) if k is not None]
+    for a, b in itertools.product(pairs, repeat=2):
+        assert (a[0] > b[0]) - (a[0] < b[0]) == _compared(a[1], b[1])
 
 
 def test_more_than_an_array_holds(monkeypatch: pytest.MonkeyPatch) -> None:
