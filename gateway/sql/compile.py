@@ -27,6 +27,7 @@ from gateway.sql.lowering.planned_rows import local_columns
 from gateway.sql.lowering.pushdown import Hints
 from gateway.sql.lowering.reads import hands_on, needed_columns
 from gateway.sql.lowering.regrouped import with_hidden_groups
+from gateway.sql.lowering.sets_apart import with_sets_apart
 from gateway.sql.lowering.star_order import with_star_order
 from gateway.sql.lowering.unmatched import with_unmatched_keys
 from gateway.sql.lowering.variants import check_variants, with_texts
@@ -117,7 +118,8 @@ def compile_query(query: BoundQuery, context: Context, answers: bool = False) ->
         rel = decorrelated(rel, query.ids, CATALOGUE) if query.ids.laterals else rel
         rel = rewritten(rel, query.ids, CATALOGUE)
     has_subqueries = query.ids is not None
-    rel = with_hidden_groups(with_unmatched_keys(with_one_zero(rel)), has_subqueries)
+    rel = with_sets_apart(with_one_zero(rel), query.ids)
+    rel = with_hidden_groups(with_unmatched_keys(rel), has_subqueries)
     rel = with_input_order(rel, query.ids, CATALOGUE)
     needed = needed_columns(rel)
     lowering = Lowering(CATALOGUE, context, Bounds(rel, needed, has_subqueries), local, rel)

@@ -25,7 +25,7 @@ class Exempt:
 #: An approximate percentile that is told to keep few values: its third argument.
 _ROUGH = re.compile(r"(?:approx_percentile|percentile_approx)\(.+, \d{1,3}\)")
 _GENERATED_HAVING = re.compile(r"(?:explode|inline|stack|json_tuple).*having", re.DOTALL)
-_HAVING_MOMENT = re.compile(r"(?:having|where|qualify).*(?:skewness|kurtosis)\(", re.DOTALL)
+_HAVING_MOMENT = re.compile(r"(?:having|where|qualify|over).*(?:skewness|kurtosis)\(", re.DOTALL)
 _NOT_IN_QUERY = re.compile(r"not in \(\s*(?:select|values|from|with|\()|not \(.* in \(")
 _DECIDING = re.compile(r"(?:exists|forall)\(.+->")
 _OFFSET_FRAME = re.compile(r"range between .*(?:\w|\))\s+(?:preceding|following)")
