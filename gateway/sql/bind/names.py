@@ -302,9 +302,9 @@ class Names:
         return f"{self.text(bound.offset)} {'PRECEDING' if bound.preceding else 'FOLLOWING'}"
 
     def _label(self, value: Expr, at: int) -> str:
-        """What one of several values before IN (subquery) is called: columns, numbers and texts by their names."""
+        """What one of several values before IN (subquery) is called: columns, numbers, texts and what is cast by their text."""
         bare = _uncast(value)
-        told = isinstance(bare, Lit) and (is_numeric(bare.type) or bare.type in (STRING, VOID))
+        told = bare is not value or (isinstance(bare, Lit) and (is_numeric(bare.type) or bare.type in (STRING, VOID)))
         if not told and not _is_path(bare):
             return f"_{at}"
         return self.text(bare).replace("\\", "\\\\").replace("'", "\\'")
