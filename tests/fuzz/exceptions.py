@@ -33,7 +33,7 @@ _TRIED_SUM = re.compile(r"try_sum\((?:distinct )?xxhash64\(")
 _EXPRESSION_ID = re.compile(r"#\d+")
 _LIMIT_AROUND = re.compile(r"(?:select|lateral|[(,=])\s*\(select .*where .*=.*\blimit \d", re.DOTALL)
 _NOT_IN_BELOW = re.compile(r"(?:select|[(,=>])\s*\(select .*\bfrom .*\bwhere .*\bnot in \(\s*select ", re.DOTALL)
-_TRUE_AS_KEY = re.compile(r"(?:group by .*\btrue\b|\btrue\b.*group by all\b).*having.*sort_array\(", re.DOTALL)
+_UNWRITTEN = re.compile(r"sort_array\(.*ascendingOrder|regexp_replace\(.*position", re.DOTALL)
 _BY_OTHERS = re.compile(r"\b(?:max|min)_by\(")
 _EXTREME_OF_FRAME = re.compile(r"\b(?:max|min)\(.*\bover\b", re.DOTALL)
 _FIRST = frozenset({"first", "first_value", "any_value"})
@@ -220,9 +220,9 @@ def _null_not_in(case: Case, difference: Difference, spark: Outcome, ours: Outco
 
 
 def _argument_as_key(case: Case, difference: Difference, spark: Outcome, ours: Outcome) -> bool:
-    """The argument of sort_array that nobody has written, TRUE, beside a key that is TRUE."""
-    lost = spark.condition == "DATATYPE_MISMATCH.NON_FOLDABLE_INPUT" and "ascendingOrder" in spark.message
-    return lost and ours.kind == "answer" and _TRUE_AS_KEY.search(" ".join(case.statements).lower()) is not None
+    """An argument of sort_array or regexp_replace that nobody has written, TRUE or 1, beside a key that is the same."""
+    lost = spark.condition == "DATATYPE_MISMATCH.NON_FOLDABLE_INPUT" and _UNWRITTEN.search(spark.message) is not None
+    return lost and ours.kind == "answer" and "having" in " ".join(case.statements).lower()
 
 
 EXCEPTIONS: tuple[Exempt, ...] = (
@@ -361,9 +361,10 @@ EXCEPTIONS: tuple[Exempt, ...] = (
         _null_not_in,
     ),
     Exempt(
-        "TRUE that nobody has written as a key",
-        "SortArray(array) is SortArray(array, Literal(true)), and HAVING reads the keys of the groups wherever an expression "
-        "is one: with GROUP BY true the order of sort_array in HAVING is a column, which it must not be.",
+        "TRUE or 1 that nobody has written as a key",
+        "SortArray(array) is SortArray(array, Literal(true)), RegExpReplace has 1 for position, and HAVING reads keys of the "
+        "groups, or what is selected, wherever an expression is one: with GROUP BY true the order of sort_array in HAVING is a "
+        "column, which it must not be.",
         _argument_as_key,
     ),
     Exempt(
