@@ -143,8 +143,7 @@ class Bounds:
                 self._learn(column, expr)
             return count
         if isinstance(rel, b.Join):
-            left, right = self.rows(rel.left), self.rows(rel.right)
-            return left if rel.kind in ("semi", "anti") else max(left, 1) * max(right, 1)
+            return _joined(rel.kind, self.rows(rel.left), self.rows(rel.right))
         if isinstance(rel, b.Aggregate):
             return self._aggregate(rel)
         if isinstance(rel, b.SetOp):
@@ -225,6 +224,14 @@ class Bounds:
         if found is None:
             return None
         return _within((min(found[0], Fraction(0)) * count, max(found[1], Fraction(0)) * count), t)
+
+
+def _joined(kind: str, left: int, right: int) -> int:
+    """How many rows a join may have: of a FULL JOIN each row of both sides may be beside none."""
+    if kind in ("semi", "anti"):
+        return left
+    pairs = max(left, 1) * max(right, 1)
+    return max(pairs, left + right) if kind == "full" else pairs
 
 
 def _known(range_of: Callable[[str], tuple[Any, Any] | None], source: str, t: DataType) -> Range:

@@ -48,6 +48,8 @@ def test_bounded_decimals_are_the_engines_own(numbers: Session) -> None:
         "SELECT sum(b) FROM (SELECT b FROM shop.big UNION ALL SELECT b FROM shop.big)",
         "SELECT sum(x.b) FROM shop.big x CROSS JOIN shop.small y",
         "SELECT b + id FROM shop.big, shop.small",
+        # A row of either side beside none of the other: two rows of one and one.
+        "SELECT sum(b) FROM (SELECT b FROM shop.big LIMIT 1) FULL JOIN (SELECT 9223372036854775800 AS b) USING (b)",
     ],
 )
 def test_values_that_may_overflow_raise(numbers: Session, query: str) -> None:
