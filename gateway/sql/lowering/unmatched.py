@@ -1,8 +1,9 @@
 """Keys that are NULL where an outer join has found nothing, hidden from what the engine knows of them.
 
-Of a column that is one constant below an outer join, by a filter, as it is written or as an aggregate of all rows, the engine
-thinks that it is one above, too, and leaves it out of sorts (DataFusion 55, EquivalenceGroup::join): rows with NULL are then
-among the others. Remove when it keeps constants of the side alone that an outer join keeps.
+Of a column that is one constant below an outer join, by a filter, as it is written, as an aggregate of all rows or by the one
+partition that is read, the engine thinks that it is one above, too, and leaves it out of sorts (DataFusion 55,
+EquivalenceGroup::join): rows with NULL are then among the others.
+Remove when it keeps constants of the side alone that an outer join keeps.
 """
 
 from __future__ import annotations
@@ -47,10 +48,15 @@ def _lost_columns(relations: list[Rel]) -> set[int]:
 
 
 def _pinned_columns(relations: list[Rel]) -> set[int]:
-    """The columns that a condition may leave one value, which are all that one reads, and those of a single row."""
+    """The columns that a condition may leave one value, which are all that one reads; those of a single row, of partitions."""
     conditions = [r.condition for r in relations if isinstance(r, (b.Filter, b.Join)) and r.condition is not None]
     totals = ({c.id for c in r.columns} for r in relations if isinstance(r, b.Aggregate) and not r.keys)
-    return set().union(*map(_read, conditions), *totals)
+    partitions = (
+        {c.id for c, source in zip(r.columns, r.sources, strict=True) if source in r.table.partition_columns}
+        for r in relations
+        if isinstance(r, b.Scan)
+    )
+    return set().union(*map(_read, conditions), *totals, *partitions)
 
 
 def _closed(known: set[int], relations: list[Rel], is_made: Made) -> set[int]:
