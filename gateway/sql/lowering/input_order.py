@@ -1,9 +1,9 @@
 """Rows that a query below has ordered, for what takes them as they come.
 
 Spark hands rows on in the order of the last ORDER BY: `first(x)` of a sorted view is its first row's, and its rows stay in
-order behind WHERE and LATERAL VIEW. The engine keeps no order below a filter, a generator or an aggregate: behind the former
-rows are ordered again, and to an aggregate that order becomes its own. Windows without an order of theirs have the rows of each
-partition as they come, sorted below or not: by their numbers.
+order behind WHERE and LATERAL VIEW. The engine keeps no order below a filter, a generator, a query of FROM or an aggregate:
+behind the former rows are ordered again, and to an aggregate that order becomes its own. Windows without an order of theirs
+have the rows of each partition as they come, sorted below or not: by their numbers.
 """
 
 from __future__ import annotations
@@ -65,7 +65,9 @@ class _Orders:
 
     def again(self, rel: Rel) -> Rel:
         """The relation ordered again, where something stands between it and the sort that orders it."""
-        if not any(isinstance(r, (b.Filter, b.CteRef, b.Generate)) for r in self._above_sort(rel)):
+        above = self._above_sort(rel)
+        # One projection is written together with the sort below it; behind two that is a query of FROM, without an order.
+        if not any(isinstance(r, (b.Filter, b.CteRef, b.Generate)) for r in above) and len(above) < 2:
             return rel
         below, keys = self._ordered(rel)
         columns = tuple(rel.columns)
