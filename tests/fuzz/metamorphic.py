@@ -305,10 +305,14 @@ def _first(checks: Checks, random: Random) -> Disagreement | None:
     names = [t.text for t in checks.tables] + list(checks.copies)
     texts = [f"SELECT '{random.choice('abc')}' AS side, {items} FROM {random.choice(names)}" for _ in range(sides)]
     keys = random.sample(["side", *chosen], len(chosen) + 1)
-    order = ", ".join(f"{k} {random.choice(('', 'DESC', 'DESC NULLS FIRST', 'ASC NULLS LAST'))}" for k in keys)
+    shown = [f"{k} || ''" if k in ("side", "s") and random.random() < 0.3 else k for k in keys]
+    order = ", ".join(f"{k} {random.choice(('', 'DESC', 'DESC NULLS FIRST', 'ASC NULLS LAST'))}" for k in shown)
     whole = f"SELECT * FROM ({' UNION ALL '.join(texts)}) ORDER BY {order}"
     count, offset = random.randint(1, 4), random.choice((0, 0, 1, 5))
-    part = f"{whole} LIMIT {count} OFFSET {offset}"
+    limit = f"LIMIT {count} OFFSET {offset}"
+    part = random.choice(
+        (f"{whole} {limit}", f"SELECT * FROM ({whole}) {limit}", f"SELECT * FROM (SELECT * FROM ({whole})) {limit}")
+    )
     rows = checks.rows(whole)[offset : offset + count]
     for name, way in (("", None), *random.sample(tuple(WAYS.items()), 3)):
         some = checks.rows(part) if way is None else Result(*_run(checks.session, part, way)).rows()
