@@ -366,8 +366,8 @@ EXCEPTIONS: tuple[Exempt, ...] = (
     ),
     Exempt(
         "means of what cancels",
-        "Average.updateExpressions adds doubles row by row, mergeExpressions sum by sum: of the ends of BIGINT, whose sum is 0 or "
-        "-1, what else there is stays or is lost by the order of rows; the engine adds several at once.",
+        "Average.updateExpressions adds doubles row by row, mergeExpressions sum by sum: beside both ends of BIGINT "
+        "what else there is stays or is lost by the order of rows; the engine adds several at once.",
         _cancelling,
     ),
     Exempt(
