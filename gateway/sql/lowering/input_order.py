@@ -15,13 +15,15 @@ from gateway.sql.lowering.correlation import numbers
 from gateway.sql.typed import nodes as b
 from gateway.sql.typed.catalogue import Catalogue, is_steady
 from gateway.sql.typed.copies import copied
-from gateway.sql.typed.nodes import Agg, Call, Col, Expr, Ids, Rel, SortKey, Window
+from gateway.sql.typed.nodes import Agg, Call, Col, Expr, Ids, Lit, Rel, SortKey, Window
 from gateway.sql.typed.walk import all_expressions, all_relations, nodes
 from gateway.sqltypes import BIGINT, INT
 
 _AS_THEY_COME = frozenset((
     "first", "first_value", "last", "last_value", "any_value", "collect_list", "array_agg", "listagg", "string_agg",
 ))  # fmt: skip
+
+_BY_PLACE = frozenset({"row_number", "ntile", "lag", "lead"})
 
 
 def with_input_order(rel: Rel, ids: Ids | None, catalogue: Catalogue) -> Rel:
@@ -48,20 +50,21 @@ class _Orders:
             if isinstance(at, b.Aggregate) and any(map(_asks, at.aggs)) and self._is_ordered(at.input):
                 at.input, keys = self._ordered(at.input)
                 at.aggs = tuple(replace(a, order=keys) if _asks(a) else a for a in at.aggs)
-            elif _has_open(at, self.catalogue):
+            elif _has_open(at, self.catalogue) or (_has_even(at) and self._is_ordered(at.input)):
                 self._number(at)
             elif isinstance(at, b.Limit):
                 at.input = self.again(at.input)
 
     def _number(self, at: b.WindowRel) -> None:
-        """Give windows without an order that of their rows, which are numbered."""
+        """Give windows without an order, or by constants alone, that of their rows, which are numbered."""
         below, keys = self._ordered(at.input) if self._is_ordered(at.input) else (at.input, ())
         number = Col(INT, False, self.ids.take(), "order")
         own = at.columns[len(at.input.columns) :]
         at.input = b.WindowRel((*below.columns, number), below, (replace(numbers(), order=keys),))
         at.columns = (*at.input.columns, *own)
         key = SortKey(number, False, True)
-        at.windows = tuple(replace(w, order=(key,)) if _is_open(w, self.catalogue) else w for w in at.windows)
+        free = [_is_open(w, self.catalogue) or _is_even(w) for w in at.windows]
+        at.windows = tuple(replace(w, order=(key,)) if f else w for w, f in zip(at.windows, free, strict=True))
 
     def again(self, rel: Rel) -> Rel:
         """The relation ordered again, where something stands between it and the sort that orders it."""
@@ -129,6 +132,17 @@ def _is_open(window: Window, catalogue: Catalogue) -> bool:
     start, end = window.frame.start, window.frame.end
     row = catalogue.get(window.fn.fn) if isinstance(window.fn, (Agg, Call)) else None
     return (row is not None and row.ordered) or not start.kind == end.kind == "unbounded"
+
+
+def _has_even(rel: Rel) -> TypeGuard[b.WindowRel]:
+    return isinstance(rel, b.WindowRel) and any(map(_is_even, rel.windows))
+
+
+def _is_even(window: Window) -> bool:
+    """Whether it goes by the places of rows, in an order that is the same for all."""
+    by_place = isinstance(window.fn, Call) and window.fn.fn in _BY_PLACE
+    by_rows = isinstance(window.fn, Agg) and window.frame.unit == "ROWS"
+    return bool(window.order) and (by_place or by_rows) and all(isinstance(k.expr, Lit) for k in window.order)
 
 
 def _asks(agg: Agg) -> bool:

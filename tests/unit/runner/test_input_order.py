@@ -29,6 +29,13 @@ ANSWERS: dict[str, list[tuple[Any, ...]]] = {
     f"SELECT v FROM (SELECT v, k FROM (SELECT v, k FROM {T} ORDER BY k DESC)) LIMIT 2": [(30,), (20,)],
     f"SELECT v FROM (SELECT v FROM (SELECT * FROM {T} ORDER BY abs(v) DESC) LIMIT 2) LIMIT 1": [(30,)],
     f"SELECT max(v) FROM (SELECT v FROM (SELECT v FROM {T} ORDER BY k || 'x') LIMIT 2)": [(20,)],
+    f"SELECT v, row_number() OVER (ORDER BY 1) FROM (SELECT v FROM (SELECT * FROM {T} ORDER BY v * 2 DESC))": [
+        (30, 1), (20, 2), (10, 3),
+    ],
+    "SELECT v, lag(v) OVER (ORDER BY NULL), rank() OVER (ORDER BY 1), sum(v) OVER (ORDER BY 1), "
+    f"sum(v) OVER (ORDER BY 1 ROWS UNBOUNDED PRECEDING) FROM (SELECT v FROM {T} ORDER BY v)": [
+        (10, None, 1, 60, 10), (20, 10, 1, 60, 30), (30, 20, 1, 60, 60),
+    ],
     f"SELECT v * 2 FROM (SELECT * FROM {T} ORDER BY k) WHERE v > 5": [(20,), (40,), (60,)],
     f"SELECT v FROM (SELECT * FROM {T} ORDER BY k) WHERE v > 10 LIMIT 1": [(20,)],
     f"WITH s AS (SELECT v, k FROM {T} ORDER BY v DESC) SELECT k FROM s WHERE v <> 20": [("c",), ("a",)],
@@ -52,7 +59,7 @@ ANSWERS: dict[str, list[tuple[Any, ...]]] = {
     "LATERAL VIEW OUTER explode(a) AS e": [(3, 1), (1, None)],
     "SELECT k, e FROM (SELECT * FROM VALUES (3, array(1,2)), (1, array(5,4)), (1, array(9,8)) AS t(k, a) ORDER BY k) "
     "LATERAL VIEW explode(a) AS e": [(1, 5), (1, 4), (1, 9), (1, 8), (3, 1), (3, 2)],
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("sql", list(ANSWERS))
