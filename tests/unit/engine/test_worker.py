@@ -1,6 +1,7 @@
 """A worker's messages arrive whole and in order, and whatever breaks in it ends as one clear error."""
 
 import errno
+import gc
 import os
 import socket
 import subprocess
@@ -9,12 +10,15 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
 
+from gateway.engine import worker
 from gateway.engine.base import Emit, Failed, Finished, Handler, Job, Planned, Rows, SessionState, Statement
-from gateway.engine.channel import CancelJob, Channel, JobEvent, RunJob, SpoolGiven, SpoolWanted, Start
+from gateway.engine.channel import CancelJob, Channel, JobEvent, NotReady, RunJob, SpoolGiven, SpoolWanted, Start
+from gateway.engine.confinement import Folders
 from gateway.engine.launch import Launched
 from gateway.engine.mailbox import OwnMailbox
 from gateway.engine.worker import run_job
@@ -238,6 +242,23 @@ def test_endless_recursion_is_a_clear_error(ends: tuple[Channel, Channel]) -> No
 
     last = events(ends, Scripted(act))[-1]
     assert isinstance(last, Failed) and last.error.condition == "STATEMENT_TOO_COMPLEX"
+
+
+@pytest.mark.parametrize("fits", [True, False])
+def test_a_start_that_a_folder_spoils_is_no_fault(
+    ends: tuple[Channel, Channel], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], fits: bool
+) -> None:
+    """One that was exchanged meanwhile, and that this process may not read."""
+
+    def spoilt() -> Handler:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(gc, "disable", lambda: None)
+    monkeypatch.setattr(worker, "refuse_lazy_free", lambda: True)
+    monkeypatch.setattr(worker, "confine", lambda folders: SimpleNamespace(fits=lambda: fits))
+    worker.serve(ends[1], Start(spoilt, 1, 1, folders=Folders((), "drafts")))
+    assert isinstance(ends[0].receive(), NotReady)
+    assert ("Traceback" in capfd.readouterr().err) is fits
 
 
 def test_a_worker_whose_parent_is_another_exits_at_once() -> None:
