@@ -316,10 +316,10 @@ def serve(channel: Channel, start: Start) -> None:
         handler = start.handler_factory()
         handler.warm_up()
     except Exception as error:  # noqa: BLE001 - told to the front, which decides
-        outdated = (
-            confinement is not None and not confinement.fits()
-        )  # it may not read what has come in a folder's place
-        if not outdated and not isinstance(error, ConfigError):  # which says it all
+        # It may not read what has come in a folder's place.
+        outdated = confinement is not None and not confinement.fits()
+        says_all = isinstance(error, ConfigError) or (isinstance(error, OSError) and error.filename is not None)
+        if not outdated and not says_all:
             traceback.print_exception(error)
         told = error.message if isinstance(error, GatewayError) else f"{type(error).__name__}: {error}"
         channel.send(NotReady(told))

@@ -244,21 +244,25 @@ def test_endless_recursion_is_a_clear_error(ends: tuple[Channel, Channel]) -> No
     assert isinstance(last, Failed) and last.error.condition == "STATEMENT_TOO_COMPLEX"
 
 
-@pytest.mark.parametrize("fits", [True, False])
+@pytest.mark.parametrize(("fits", "names"), [(True, ()), (False, ()), (True, ("gone",))])
 def test_a_start_that_a_folder_spoils_is_no_fault(
-    ends: tuple[Channel, Channel], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], fits: bool
+    ends: tuple[Channel, Channel],
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    fits: bool,
+    names: tuple[str, ...],
 ) -> None:
-    """One that was exchanged meanwhile, and that this process may not read."""
+    """One that was exchanged meanwhile, and that this process may not read, or that is gone."""
 
     def spoilt() -> Handler:
-        raise PermissionError(errno.EACCES, "Permission denied")
+        raise OSError(errno.ENOENT, "No such file or directory", *names)
 
     monkeypatch.setattr(gc, "disable", lambda: None)
     monkeypatch.setattr(worker, "refuse_lazy_free", lambda: True)
     monkeypatch.setattr(worker, "confine", lambda folders: SimpleNamespace(fits=lambda: fits))
     worker.serve(ends[1], Start(spoilt, 1, 1, folders=Folders((), "drafts")))
     assert isinstance(ends[0].receive(), NotReady)
-    assert ("Traceback" in capfd.readouterr().err) is fits
+    assert ("Traceback" in capfd.readouterr().err) is (fits and not names)
 
 
 def test_a_worker_whose_parent_is_another_exits_at_once() -> None:
