@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from decimal import ROUND_HALF_UP, Context, Decimal
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,32 +19,19 @@ from gateway.engine.functions.distinct import vectorised
 from gateway.engine.functions.hashing import bucket_hashes
 from gateway.engine.functions.intervals import interval_overflow
 from gateway.engine.functions.lists import as_type, one_zero
+from gateway.engine.functions.row_encoding import Vector, java_order, spark_order
 from gateway.floats import float_text
 from gateway.sqltypes import MAX_PRECISION, DecimalType, IntervalType
 
-Vector = np.ndarray[Any, np.dtype[Any]]
 _WIDE = Context(prec=100)
 _WORD = 1 << 63
-
-
-def _order_key(values: Vector) -> Vector:
-    """Integers that sort as Spark sorts floats: one zero, NaN above everything."""
-    return _java_order(np.where(values == 0.0, 0.0, values).astype(values.dtype))
-
-
-def _java_order(values: Vector) -> Vector:
-    """Integers that sort as Java compares floats, which percentiles do: -0.0 below 0.0, NaN above everything."""
-    word: type[np.signedinteger[Any]] = np.int32 if values.dtype == np.float32 else np.int64
-    values = np.where(np.isnan(values), np.nan, values).astype(values.dtype)
-    bits = np.ascontiguousarray(values).view(word)
-    return np.where(bits < 0, bits ^ np.iinfo(word).max, bits).astype(word)
 
 
 @implementation("float_order")
 def float_order(spec: UdfSpec) -> Kernel:
     """FLOAT to INT, DOUBLE to BIGINT, in Spark's order of floats; params: nothing, or that zeros keep their signs."""
     returns = spec.returns.arrow()
-    order = _java_order if spec.params else _order_key
+    order = java_order if spec.params else spark_order
 
     def kernel(value: pa.Array) -> pa.Array:
         nulls = value.is_null().to_numpy(zero_copy_only=False)
@@ -260,7 +246,7 @@ def _sorted_groups(value: pa.ListArray) -> tuple[Vector, Vector, Vector]:
     numbers = flat.cast(pa.float64()).to_numpy(zero_copy_only=False)
     sizes = bounds[:, 1] - bounds[:, 0]
     groups = np.repeat(np.arange(len(sizes)), sizes)
-    order = np.lexsort((_java_order(numbers), groups))
+    order = np.lexsort((java_order(numbers), groups))
     return numbers[order], bounds[:, 0], sizes
 
 
@@ -348,7 +334,7 @@ def list_quantile(spec: UdfSpec) -> Kernel:
                 f"percentile_approx with an accuracy of {accuracy} over a group of {sizes.max()} values is not supported.",
             )
         groups = np.repeat(np.arange(len(sizes)), sizes)
-        order = np.lexsort((_ranks(flat, _java_order), groups))
+        order = np.lexsort((_ranks(flat, java_order), groups))
         least = _kept_from(flat, bounds, order)
         picks = []
         for share in percentages:
@@ -379,7 +365,7 @@ def _kept_from(values: pa.Array, bounds: Vector, order: Vector) -> Vector:
     return least
 
 
-def _ranks(values: pa.Array, order: Callable[[Vector], Vector] = _order_key) -> Vector:
+def _ranks(values: pa.Array, order: Callable[[Vector], Vector] = spark_order) -> Vector:
     """Sort keys of any primitive values, of floats by `order`."""
     if pa.types.is_floating(values.type):
         return np.asarray(order(values.to_numpy(zero_copy_only=False)))

@@ -17,6 +17,7 @@ from gateway.engine.functions import MAX_TEXT_BYTES, Kernel, RowError, implement
 from gateway.engine.functions.cast_numbers import Bools, nulls
 from gateway.engine.functions.casts import list_parts, struct_children
 
+Vector = np.ndarray[Any, Any]
 _Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
 
@@ -75,7 +76,7 @@ def _ordered(values: pa.Array) -> _Bytes:
     if pa.types.is_boolean(values.type):
         values = values.cast(pa.int8())
     if pa.types.is_floating(values.type):
-        values = _float_order(values)
+        values = pa.array(spark_order(values.fill_null(0).to_numpy(zero_copy_only=False)))
     width = values.type.bit_width // 8
     held = np.frombuffer(values.buffers()[1], dtype=np.uint8) if len(values) else np.zeros(0, dtype=np.uint8)
     rows = held[values.offset * width : (values.offset + len(values)) * width].reshape(-1, width)[:, ::-1].copy()
@@ -83,15 +84,17 @@ def _ordered(values: pa.Array) -> _Bytes:
     return rows
 
 
-def _float_order(values: pa.Array) -> pa.Array:
-    """Whole numbers in the order of the floats."""
-    numbers = values.fill_null(0).to_numpy(zero_copy_only=False)
-    numbers = np.where(np.isnan(numbers), np.nan, numbers + numbers.dtype.type(0)).astype(numbers.dtype)
-    if numbers.dtype.itemsize == 4:
-        few = numbers.view(np.int32)
-        return pa.array(np.where(few < 0, few ^ np.int32(2**31 - 1), few))
-    bits = numbers.view(np.int64)
-    return pa.array(np.where(bits < 0, bits ^ np.int64(2**63 - 1), bits))
+def spark_order(values: Vector) -> Vector:
+    """Integers that sort as Spark sorts floats: one zero, NaN above everything."""
+    return java_order(np.where(values == 0.0, 0.0, values).astype(values.dtype))
+
+
+def java_order(values: Vector) -> Vector:
+    """Integers that sort as Java compares floats, which percentiles do: -0.0 below 0.0, NaN above everything."""
+    word: type[np.signedinteger[Any]] = np.int32 if values.dtype == np.float32 else np.int64
+    values = np.where(np.isnan(values), np.nan, values).astype(values.dtype)
+    bits = np.ascontiguousarray(values).view(word)
+    return np.where(bits < 0, bits ^ np.iinfo(word).max, bits).astype(word)
 
 
 def _flags(void: Bools) -> _Bytes:
