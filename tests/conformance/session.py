@@ -13,6 +13,10 @@ from gateway.config.session import TIMEZONE
 from gateway.engine.base import Finished, Planned, SessionChange, SessionState, Statement, changed
 from gateway.runner import make_runner
 from gateway.runner.handler import Runner
+from gateway.sql.compile import Compiled
+from gateway.sql.read.command_nodes import Query
+from gateway.sql.read.commands import parse_command
+from gateway.sql.read.statement import read_statement
 from gateway.sqltypes import StructType
 from gateway.worker_jobs import Parameter
 from tests.unit.sql.functions.probe_runner import canonical
@@ -87,6 +91,12 @@ class Session:
         self.state = changed(self.state, emit.changes)
         assert emit.schema is not None
         return Result(emit.schema, emit.batches)
+
+    def compiled(self, sql: str) -> Compiled:
+        """A query as it is compiled, not run; raises the gateway's errors."""
+        command = parse_command(read_statement(sql))
+        assert isinstance(command, Query)
+        return self.runner.prepared(command.tree, self.runner.environment(self.state))[0]
 
     def load(self, views: dict[str, Path]) -> None:
         """Parquet files as temporary views."""

@@ -5,9 +5,6 @@ from __future__ import annotations
 import pytest
 
 from gateway.errors import UserError
-from gateway.sql.read.command_nodes import Query
-from gateway.sql.read.commands import parse_command
-from gateway.sql.read.statement import read_statement
 from tests.conformance.session import Session, open_runner
 
 _SETUP = (
@@ -27,9 +24,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Session:
 
 def keys(session: Session, sql: str) -> int:
     """By how many keys the engine groups."""
-    command = parse_command(read_statement(sql))
-    assert isinstance(command, Query)
-    compiled, _ = session.runner.prepared(command.tree, session.runner.environment(session.state))
+    compiled = session.compiled(sql)
     _, _, grouped = compiled.generated.text.partition(" GROUP BY ")
     return grouped.partition(" ORDER BY ")[0].partition(" HAVING ")[0].count(",") + 1
 

@@ -5,9 +5,6 @@ from __future__ import annotations
 import pytest
 
 from gateway import planner
-from gateway.sql.read.command_nodes import Query
-from gateway.sql.read.commands import parse_command
-from gateway.sql.read.statement import read_statement
 from tests.conformance.session import Session, open_runner
 
 _SETUP = (
@@ -29,9 +26,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Session:
 
 def late(session: Session, sql: str) -> list[str]:
     """The tables of which columns are read late, one for each scan."""
-    command = parse_command(read_statement(sql))
-    assert isinstance(command, Query)
-    compiled, _ = session.runner.prepared(command.tree, session.runner.environment(session.state))
+    compiled = session.compiled(sql)
     columns = compiled.late_columns()
     uses = compiled.generated.scans.values()
     return sorted(u.scan.table.name.table for u in uses if columns.reads_late(u.scan, len(u.sources)))

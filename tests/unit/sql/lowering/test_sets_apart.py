@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.sql.read.command_nodes import Query
-from gateway.sql.read.commands import parse_command
-from gateway.sql.read.statement import read_statement
 from tests.conformance.session import Session, open_runner
 from tests.fuzz.compare import same_multiset
 
@@ -49,9 +46,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Session:
 
 def groupings(session: Session, sql: str) -> int:
     """How often the engine is told to group."""
-    command = parse_command(read_statement(sql))
-    assert isinstance(command, Query)
-    compiled, _ = session.runner.prepared(command.tree, session.runner.environment(session.state))
+    compiled = session.compiled(sql)
     return compiled.generated.text.count("GROUP BY")
 
 

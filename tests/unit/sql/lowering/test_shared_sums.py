@@ -7,9 +7,6 @@ import re
 import pytest
 
 from gateway.errors import UserError
-from gateway.sql.read.command_nodes import Query
-from gateway.sql.read.commands import parse_command
-from gateway.sql.read.statement import read_statement
 from tests.conformance.session import Session, open_runner
 
 _SETUP = (
@@ -28,9 +25,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Session:
 
 def sums(session: Session, sql: str) -> int:
     """How many aggregates the engine is asked for."""
-    command = parse_command(read_statement(sql))
-    assert isinstance(command, Query)
-    compiled, _ = session.runner.prepared(command.tree, session.runner.environment(session.state))
+    compiled = session.compiled(sql)
     return len(set(re.findall(r"sum\([^)]*\)", compiled.generated.text)))
 
 

@@ -7,9 +7,6 @@ import re
 
 import pytest
 
-from gateway.sql.read.command_nodes import Query
-from gateway.sql.read.commands import parse_command
-from gateway.sql.read.statement import read_statement
 from tests.conformance.session import Session, open_runner
 
 _SETUP = (
@@ -34,9 +31,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Session:
 
 def order(session: Session, sql: str) -> str:
     """The tables in the order in which the engine is told to join them."""
-    command = parse_command(read_statement(sql))
-    assert isinstance(command, Query)
-    compiled, _ = session.runner.prepared(command.tree, session.runner.environment(session.state))
+    compiled = session.compiled(sql)
     scans = compiled.generated.scans
     read = re.findall(r"(?:FROM|JOIN) (\w+)\b", compiled.generated.text)
     return " ".join(scans[name].scan.table.name.table for name in read if name in scans)
