@@ -35,6 +35,7 @@ _EXPRESSION_ID = re.compile(r"#\d+")
 _LIMIT_AROUND = re.compile(r"(?:select|lateral|[(,=])\s*\(select .*where .*=.*\blimit \d", re.DOTALL)
 _NOT_IN_BELOW = re.compile(r"(?:select|[(,=>])\s*\(select .*\bfrom .*\bwhere .*\bnot in \(\s*select ", re.DOTALL)
 _UNWRITTEN = re.compile(r"sort_array\(.*ascendingOrder|regexp_replace\(.*position", re.DOTALL)
+_SKETCHED = re.compile(r"\bapprox_count_distinct\(")
 _BY_OTHERS = re.compile(r"\b(?:max|min)_by\(")
 _EXTREME_OF_FRAME = re.compile(r"\b(?:max|min)\(.*\bover\b", re.DOTALL)
 _FIRST = frozenset({"first", "first_value", "any_value"})
@@ -132,14 +133,21 @@ def _which_zero(case: Case, difference: Difference, spark: Outcome, ours: Outcom
 
 def _sketched(case: Case, difference: Difference, spark: Outcome, ours: Outcome) -> bool:
     """As many rows, beside an approximate count."""
-    counted = "approx_count_distinct(" in " ".join(case.statements).lower()
-    return counted and difference.kind == "rows" and len(spark.rows) == len(ours.rows)
+    return difference.kind == "rows" and _only_columns_of(_SKETCHED, case, spark, ours)
 
 
 def _which_of_equals(case: Case, difference: Difference, spark: Outcome, ours: Outcome) -> bool:
     """As many rows, beside a value that others choose."""
-    chosen = _BY_OTHERS.search(" ".join(case.statements).lower()) is not None
-    return chosen and difference.kind == "rows" and len(spark.rows) == len(ours.rows)
+    return difference.kind == "rows" and _only_columns_of(_BY_OTHERS, case, spark, ours)
+
+
+def _only_columns_of(calls: re.Pattern[str], case: Case, spark: Outcome, ours: Outcome) -> bool:
+    """Whether there are as many rows, and no more columns have other values than there are such calls."""
+    if len(spark.rows) != len(ours.rows):
+        return False
+    columns = zip(zip(*spark.rows, strict=True), zip(*ours.rows, strict=True), strict=True)
+    apart = sum(not same_multiset([[v] for v in a], [[v] for v in b]) for a, b in columns)
+    return 0 < apart <= len(calls.findall(" ".join(case.statements).lower()))
 
 
 def _zero_not_in(case: Case, difference: Difference, spark: Outcome, ours: Outcome) -> bool:
