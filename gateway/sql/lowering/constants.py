@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from gateway.sql.functions.statistics import untouched
 from gateway.sql.lowering.correlation import over_no_rows, reaches
 from gateway.sql.lowering.evaluation import CONDITIONAL, UNKNOWN, certain, is_written_null, simplified, truth
+from gateway.sql.lowering.harmless import is_harmless
 from gateway.sql.lowering.passing import Passing
 from gateway.sql.lowering.planned_rows import (
     FEW,
@@ -48,6 +49,8 @@ _NULL_TESTS = frozenset((
 
 def computed_first(rel: Rel, catalogue: Catalogue, context: Context) -> list[tuple[Expr, bool]]:
     """The constants of a bound statement that Spark computes before it runs, and of each whether it is one of written rows."""
+    if is_harmless(rel, context):
+        return []
     emptiness = Emptiness(context)
 
     def of_statement(plan: Rel, is_read: bool, within: bool) -> list[tuple[Expr, bool]]:

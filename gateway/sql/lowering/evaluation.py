@@ -227,6 +227,8 @@ _CHOICES: dict[str, Callable[[Call, Context], Expr]] = {
     "if": _branch, "coalesce": _first, "nvl": _first, "nvl2": _by_null, "nullif": _unless_equal, "nullifzero": _unless_zero,
     "_array_item": lambda call, _: written_item(call) or call,
 }  # fmt: skip
+#: The calls that may come to one of their operands.
+CHOOSING = frozenset((*CONDITIONAL, *_CHOICES, "and", "or"))
 
 
 def agreed(expr: Expr) -> Expr | None:

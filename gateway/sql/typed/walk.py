@@ -207,12 +207,8 @@ def contains(expr: Expr, kind: type[Expr]) -> bool:
 
 def inputs_of(rel: Rel) -> tuple[Rel, ...]:
     """Direct input relations."""
-    if isinstance(rel, b.Join):
-        return (rel.left, rel.right)
-    if isinstance(rel, b.SetOp):
-        return rel.inputs
-    inner = getattr(rel, "input", None)
-    return (inner,) if inner is not None else ()
+    rule = _INPUTS.get(type(rel))
+    return rule(rel) if rule is not None else ()
 
 
 def expressions_of(rel: Rel) -> Sequence[Expr]:
@@ -232,8 +228,9 @@ def all_relations(rel: Rel) -> list[Rel]:
         seen.add(id(below))
         found.append(below)
         stack += inputs_of(below)
-        whole = [e for e in expressions_of(below) if not isinstance(e, (Col, Lit))]  # most are, and have no parts
-        stack += [part.plan for e in whole for part in nodes(e) if isinstance(part, Subquery)]
+        for e in expressions_of(below):
+            if not isinstance(e, (Col, Lit)):  # most are, and have no parts
+                stack += [part.plan for part in nodes(e) if type(part) is Subquery]
         if isinstance(below, b.CteRef):
             stack.append(below.cte.plan)
     return found
@@ -244,6 +241,23 @@ def all_expressions(rel: Rel) -> list[Expr]:
     return [e for below in all_relations(rel) for e in expressions_of(below)]
 
 
+def _input(rel: Any) -> tuple[Rel, ...]:
+    return (rel.input,)
+
+
+def _both_sides(rel: b.Join) -> tuple[Rel, ...]:
+    return (rel.left, rel.right)
+
+
+def _all_sides(rel: b.SetOp) -> tuple[Rel, ...]:
+    return rel.inputs
+
+
+_INPUTS: dict[type, Callable[[Any], tuple[Rel, ...]]] = {
+    b.Join: _both_sides,
+    b.SetOp: _all_sides,
+    **dict.fromkeys((Aggregate, Distinct, Filter, b.Generate, Limit, Project, Sort, b.WindowRel, b.With), _input),
+}
 _EXPRESSIONS: dict[type, Callable[[Any], Sequence[Expr]]] = {
     b.Project: lambda rel: rel.exprs,
     b.Filter: lambda rel: (rel.condition,),
