@@ -14,6 +14,7 @@ from gateway.sql.bind.binder import Expressions
 from gateway.sql.bind.scope import METADATA, FileMetadata, Scope
 from gateway.sql.bind.sites import called
 from gateway.sql.functions.operators import bind_binary
+from gateway.sql.read.tree import identifiers_in
 from gateway.sql.typed.nodes import Col, Expr, Ids, Lit, Project, Rel, Scan
 from gateway.sqltypes import STRING
 
@@ -66,7 +67,7 @@ def _asked(binding: Binding, node: exp.Expr) -> tuple[bool, Asked]:
     """Whether a statement names it anywhere, and which fields of it."""
     root = node.root()
     if binding.asked[0] is not root:
-        named = [found for found in root.find_all(exp.Identifier) if found.name.lower() == METADATA]
+        named = [found for found in identifiers_in(root) if found.name.lower() == METADATA]
         fields = [_field_behind(found) for found in named]
         binding.asked = (root, bool(named), None if None in fields else frozenset(str(field) for field in fields))
     return binding.asked[1:]
