@@ -341,7 +341,11 @@ def _first(name: str) -> Lower:
                 raise refused(agg, f"{agg.shown} with FILTER and OVER")
             return bound.agg_fn(name, agg.type, value, distinct=False, ignore_nulls=ignore)
         where = filtered(agg, not_null(value)) if ignore else agg.where
-        return bound.agg_fn(name, agg.type, value, where=where, distinct=False, order=agg.order)
+        order = agg.order
+        if name == "first_value" and is_nested(value.type) and not order:
+            # Of the first of all rows that are equal, the engine (DataFusion 55) is ten times as fast to keep nested values.
+            order = (SortKey(Lit(INT, False, 0), False, True),)
+        return bound.agg_fn(name, agg.type, value, where=where, distinct=False, order=order)
 
     return lower
 
