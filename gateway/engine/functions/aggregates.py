@@ -15,10 +15,11 @@ import pyarrow.compute as pc
 from gateway.engine.base import UdfSpec
 from gateway.engine.functions import Kernel, RowError, implementation
 from gateway.engine.functions.arithmetic import decimals_of_words, unscaled_words
+from gateway.engine.functions.casts import struct_children
 from gateway.engine.functions.distinct import vectorised
 from gateway.engine.functions.hashing import bucket_hashes
 from gateway.engine.functions.intervals import interval_overflow
-from gateway.engine.functions.lists import as_type, one_zero
+from gateway.engine.functions.lists import Lists, as_type, built, joined, one_zero, ranks
 from gateway.engine.functions.row_encoding import Vector, java_order, spark_order
 from gateway.floats import float_text
 from gateway.sqltypes import MAX_PRECISION, DecimalType, IntervalType
@@ -372,6 +373,27 @@ def _ranks(values: pa.Array, order: Callable[[Vector], Vector] = spark_order) ->
     if pa.types.is_integer(values.type):
         return np.asarray(values.to_numpy(zero_copy_only=False))
     return np.asarray(pc.rank(values, sort_keys="ascending", tiebreaker="dense").to_numpy(zero_copy_only=False))
+
+
+@implementation("list_in_order")
+def list_in_order(spec: UdfSpec) -> Kernel:
+    """The values of collected pairs (key, value), by their keys."""
+    returns = spec.returns.arrow()
+
+    def kernel(pairs: pa.Array) -> pa.Array:
+        lists = Lists(pairs)
+        keys, values = struct_children(lists.values)
+        order = np.lexsort((ranks(keys), lists.rows))
+        return built(lists.lengths, values.take(pa.array(order)), lists.void, returns)
+
+    return kernel
+
+
+@implementation("list_join")
+def list_join(spec: UdfSpec) -> Kernel:
+    """The texts of a list behind each other; NULL without any. Params: the separator."""
+    (separator,) = spec.params
+    return lambda texts: pc.if_else(pc.greater(pc.list_value_length(texts), 0), joined(texts, separator), None)
 
 
 @implementation("list_join_distinct")

@@ -27,6 +27,25 @@ def row_key(spec: UdfSpec) -> Kernel:
     return lambda *args: _known(_joined([_encoded(a) for a in args]), np.logical_or.reduce([nulls(a) for a in args]))
 
 
+@implementation("order_key")
+def order_key(spec: UdfSpec) -> Kernel:
+    """The keys of ORDER BY as bytes in its order; params: of each whether it is descending, and whether NULL comes first."""
+    return lambda *keys: _joined(
+        [_directed(_encoded(k), nulls(k), *way) for k, way in zip(keys, spec.params, strict=True)]
+    )
+
+
+def _directed(keys: pa.Array, void: Bools, descending: bool, nulls_first: bool) -> pa.Array:
+    """Bytes for a direction of ORDER BY: turned over, and those of NULL before or behind all others."""
+    _, places, held = keys.buffers()
+    starts = np.frombuffer(places, dtype=np.int32)[keys.offset : keys.offset + len(keys)]
+    data = np.frombuffer(held, dtype=np.uint8).copy() if held is not None else np.zeros(0, dtype=np.uint8)
+    if descending:
+        data ^= 0xFF
+    data[starts[void]] = 0 if nulls_first else 0xFF
+    return pa.Array.from_buffers(pa.binary(), len(keys), [None, places, pa.py_buffer(data)], offset=keys.offset)
+
+
 def encoded(values: pa.Array) -> pa.Array:
     """Each value as bytes that compare as the values do: NULL first (but NULL itself stays it), one zero, NaN last.
 

@@ -53,6 +53,7 @@ from gateway.sqltypes import (
     DataType,
     DecimalType,
     IntervalType,
+    StructField,
     array,
     decimal,
     has_map,
@@ -60,6 +61,7 @@ from gateway.sqltypes import (
     is_integral,
     is_interval,
     is_nested,
+    struct,
 )
 
 #: Aggregates whose lowering is not valid with OVER.
@@ -103,6 +105,19 @@ def collected(agg: Agg, value: Expr, type_: DataType | None = None) -> AggFn:
     """array_agg of the non-NULL values, in input order or that of WITHIN GROUP."""
     list_type = array(type_ or value.type)
     return bound.agg_fn("array_agg", list_type, value, of=agg, where=filtered(agg, not_null(value)), order=())
+
+
+def _in_order(agg: Agg, value: Expr) -> Expr:
+    """The non-NULL values in the order of the aggregate, sorted once they are collected: the engine (DataFusion 55) compares
+    rows one by one, and takes ten times as long."""
+    ways = tuple((k.descending, k.nulls_first) for k in agg.order)
+    key = bound.udf("order_key", BINARY, *(k.expr for k in agg.order), params=ways, nullable=False)
+    fields = (StructField("key", BINARY, False), StructField("value", value.type, False))
+    pair = struct(*fields)
+    made = bound.fn("named_struct", pair, text("key"), key, text("value"), value, nullable=False)
+    where = filtered(agg, not_null(value))
+    pairs = bound.agg_fn("array_agg", array(pair, False), made, where=where, distinct=False, order=())
+    return bound.udf("list_in_order", array(value.type, False), pairs)
 
 
 def complete(args: Sequence[Expr]) -> Expr:
@@ -401,13 +416,12 @@ def _collect(distinct: bool) -> Lower:
             raise refused(agg, f"{agg.shown} of NULL")
         if (distinct or agg.distinct) and value.type in (FLOAT, DOUBLE):
             value = bound.op("+", value.type, value, bound.lit(0.0, value.type))
-        lists = bound.agg_fn(
-            "array_agg",
-            agg.type,
-            value,
-            of=agg,
-            where=filtered(agg, not_null(value)),
-            distinct=distinct or agg.distinct,
+        once = distinct or agg.distinct
+        where = filtered(agg, not_null(value))
+        lists = (
+            _in_order(agg, value)
+            if agg.order and not once
+            else bound.agg_fn("array_agg", agg.type, value, of=agg, where=where, distinct=once)
         )
         return bound.udf("list_or_empty", agg.type, lists, nullable=False)
 
@@ -461,11 +475,10 @@ def _listagg(agg: Agg, args: tuple[Expr, ...], context: Context) -> Expr:
     value, (separator,) = args[0], agg.data
     if agg.type == BINARY:
         raise refused(agg, f"{agg.shown} of BINARY")
-    if agg.distinct:  # the engine's DISTINCT loses the order
-        lists = bound.agg_fn(
-            "array_agg", array(STRING), value, of=agg, where=filtered(agg, not_null(value)), distinct=False
-        )
-        return bound.udf("list_join_distinct", STRING, lists, params=(separator or "",))
+    if agg.distinct or agg.order:  # the engine's DISTINCT loses the order
+        lists = _in_order(agg, value) if agg.order else collected(replace(agg, distinct=False), value)
+        word = "list_join_distinct" if agg.distinct else "list_join"
+        return bound.udf(word, STRING, lists, params=(separator or "",))
     joined = bound.agg_fn("string_agg", STRING, value, text(separator or ""), of=agg)
     return engine_cast(joined, STRING)
 

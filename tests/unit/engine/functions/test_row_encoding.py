@@ -102,6 +102,31 @@ def test_bytes_are_in_the_values_order(data: st.DataObject) -> None:
         assert (a[0] > b[0]) - (a[0] < b[0]) == _compared(a[1], b[1])
 
 
+def _by(ways: tuple[tuple[bool, bool], ...], a: tuple[Any, ...], b: tuple[Any, ...]) -> int:
+    """How two rows compare by keys of which each is descending or not, and has NULL first or not."""
+    for x, y, (descending, nulls_first) in zip(a, b, ways, strict=True):
+        if x is None or y is None:
+            found = ((x is not None) - (y is not None)) * (1 if nulls_first else -1)
+        else:
+            found = _compared(x, y) * (-1 if descending else 1)
+        if found:
+            return found
+    return 0
+
+
+@settings(deadline=None)
+@given(st.data())
+def test_keys_of_an_order_are_in_its_order(data: st.DataObject) -> None:
+    columns = data.draw(st.lists(_typed(1), min_size=1, max_size=3), "types")
+    ways = tuple(data.draw(st.tuples(st.booleans(), st.booleans()), "way") for _ in columns)
+    rows = data.draw(st.lists(st.tuples(*(values for _, values in columns)), min_size=2, max_size=8), "rows")
+    at = data.draw(st.integers(0, 1), "from")
+    arrays = [pa.array([row[i] for row in rows], t).slice(at) for i, (t, _) in enumerate(columns)]
+    keys = IMPLEMENTATIONS["order_key"](UdfSpec("order_key", (), BINARY, ways))(*arrays).to_pylist()
+    for (k, a), (m, b) in itertools.product(zip(keys, rows[at:], strict=True), repeat=2):
+        assert (k > m) - (k < m) == _by(ways, a, b)
+
+
 def test_more_than_an_array_holds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(row_encoding, "MAX_TEXT_BYTES", 100)
     with pytest.raises(RowError) as caught:
@@ -110,4 +135,7 @@ def test_more_than_an_array_holds(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_no_rows() -> None:
-    assert _KEY(pa.array([], pa.list_(pa.string())), pa.array([], pa.float64())).to_pylist() == []
+    empty = (pa.array([], pa.list_(pa.string())), pa.array([], pa.float64()))
+    assert _KEY(*empty).to_pylist() == []
+    ways = ((True, False), (False, True))
+    assert IMPLEMENTATIONS["order_key"](UdfSpec("order_key", (), BINARY, ways))(*empty).to_pylist() == []
