@@ -16,7 +16,7 @@ from typing import Any
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
-from gateway.delta import log
+from gateway.delta import log, wanted
 from gateway.delta.checkpoint_instants import misread_parts
 from gateway.delta.containment import held_folder, is_under, local_path
 from gateway.delta.features import Protocol
@@ -99,10 +99,13 @@ def publish(
     actions: Iterable[Action],
     settle: Callable[[], None] | None = None,
     behind: tuple[int, ...] | None = None,
+    *,
+    owed: bool = False,
 ) -> None:
     """Make `actions` the commit `version`, once `settle` has seen to it that the files they name are on the disk.
 
     `behind` shows that the commit before it still is the one that was read (`Snapshot.marker`); None: that is not known.
+    Of what is `owed` it does not matter whether the statement is still wanted: it tells what has been done already.
     Raises FileExistsError if another writer has made it already, or another table is there; FileNotFoundError if the table was
     dropped, or files that were written for it were removed (a VACUUM of tables that keep none); and UserError PATH_NOT_ALLOWED
     if there is a link in the place of the log's folder.
@@ -121,6 +124,8 @@ def publish(
                 _check_files(root, actions)
             if behind is not None:
                 _check_behind(folder, log.commit_path(root, version - 1), behind)
+            if not owed:
+                wanted.check()
             # A hard link fails if the name is taken: the same put-if-absent as delta-rs and Spark use on local disks.
             os.link(draft, os.path.basename(log.commit_path(root, version)), src_dir_fd=folder, dst_dir_fd=folder)
         except BaseException:

@@ -127,10 +127,10 @@ def remove(snapshot: Snapshot, swept: Swept, alive: Callable[[], None]) -> int:
             kept = _kept(root, state_of(replace(snapshot, version=begun)), swept.before_ms) if others else set()
             count = _removed(root, held, [path for path in swept.paths if path not in kept], alive)
         except BaseException:
-            _tell(root, held, "VACUUM END", {"status": "FAILED"}, {})
+            _tell(root, held, "VACUUM END", {"status": "FAILED"}, {}, owed=True)
             raise
         told = {"numDeletedFiles": count, "numVacuumedDirectories": swept.folders}
-        version = _tell(root, held, "VACUUM END", {"status": "COMPLETED"}, told)
+        version = _tell(root, held, "VACUUM END", {"status": "COMPLETED"}, told, owed=True)
         _note(root, {} if swept.until is None else {_UNTIL: swept.until})
     commit.checkpoint_if_due(root, version, snapshot.properties)
     return count
@@ -170,7 +170,15 @@ def _gone(name: str, folder: int) -> bool:
     return True
 
 
-def _tell(root: str, held: int, operation: str, parameters: commit.Parameters, metrics: Mapping[str, int]) -> int:
+def _tell(
+    root: str,
+    held: int,
+    operation: str,
+    parameters: commit.Parameters,
+    metrics: Mapping[str, int],
+    *,
+    owed: bool = False,
+) -> int:
     """A commit of the table whose folder is held that says something and changes nothing, behind all others."""
     for _ in range(ATTEMPTS):
         seen = open_snapshot(root)
@@ -178,7 +186,7 @@ def _tell(root: str, held: int, operation: str, parameters: commit.Parameters, m
         info = commit.info_action(operation, parameters, metrics, True, seen.version, commit.SNAPSHOT_ISOLATION)
         try:
             made = commit.stamped(root, seen.version, seen.properties, [info])
-            commit.publish(root, seen.version + 1, made, None, seen.marker)
+            commit.publish(root, seen.version + 1, made, None, seen.marker, owed=owed)
             return seen.version + 1
         except FileExistsError:
             continue

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from gateway.catalog.base import Catalog
 from gateway.config.session import ENGINE, USE_CACHED_RESULT, honoured_by_spark, keeps_nanoseconds
-from gateway.delta import at_work
+from gateway.delta import at_work, wanted
 from gateway.delta.scan import ScanPlan
 from gateway.delta.table import cache_hits
 from gateway.engine import spill
@@ -50,7 +50,7 @@ from gateway.runner import commands, metadata
 from gateway.runner.answer import Answer
 from gateway.runner.catalogs import open_catalogs
 from gateway.runner.commands.explain import explained_elsewhere, explained_error
-from gateway.runner.commands.targets import only_row
+from gateway.runner.commands.targets import only_row, stop_if_cancelled
 from gateway.runner.environment import Environment, environment_of
 from gateway.runner.kept import Kept, KeptQueries
 from gateway.runner.objects import called_function
@@ -118,7 +118,7 @@ class Runner(Handler):
         self.engine.measured()  # what came before, and has failed, is not this one's
         self.engine.told = emit
         try:
-            with identified(job) as named:
+            with identified(job) as named, wanted.asked(partial(stop_if_cancelled, emit)):
                 self._statement(named, emit)
         finally:
             at_work.end()
