@@ -329,9 +329,8 @@ class DataFusionExecution:
         for name, spec in self.query.udfs.items():
             self.engine.ensure(ctx, name, spec)
         frame = ctx.sql_with_options(self.query.text, _READ_ONLY)
-        schema = frame.schema()
-        check_schema(schema, self.query.schema)
-        return without_views(frame, schema)
+        check_schema(frame.schema(), self.query.schema)
+        return frame
 
     def batches(self) -> Generator[pa.RecordBatch, None, None]:
         """Record batches with the query's columns; errors as GatewayError, also in the middle."""
@@ -353,7 +352,8 @@ class DataFusionExecution:
                 record = batch.to_pyarrow()
                 if record.num_rows:
                     delivered = True
-                    yield conformed(record, target)
+                    for part in without_views(record):
+                        yield conformed(part, target)
             self._look_back(began)
             if self._measured:
                 self.operators = list(operators(self._frame.execution_plan()))

@@ -2,23 +2,45 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
 
-import datafusion
+import numpy as np
 import pyarrow as pa
 
 from gateway.errors import ServerError
 from gateway.sqltypes import StructType
 
 _PLAIN = {pa.string_view(): pa.string()}
+_VIEW_BYTES = 16  # of which the first four are the length
+_LONGEST = 2**31 - 1  # bytes of a plain array of texts
 
 
-def without_views(frame: Any, schema: pa.Schema) -> Any:
-    """The DataFrame with its texts as plain arrays: the one place where what was read as views leaves the engine."""
-    if _PLAIN.keys().isdisjoint(schema.types):
-        return frame
-    columns = [(datafusion.col(f'"{f.name}"'), _PLAIN.get(f.type), f.name) for f in schema]
-    return frame.select(*[c if plain is None else c.cast(plain).alias(name) for c, plain, name in columns])
+def without_views(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """The batch with its texts as plain arrays, in parts where they are too long for those: here views leave the engine.
+
+    A cast above the query would have the engine deal its rows to several partitions, whose order is then none (DataFusion 55).
+    """
+    views = [i for i, f in enumerate(batch.schema) if f.type in _PLAIN]
+    if not views:
+        yield batch
+    elif max(_text_bytes(batch.column(i)) for i in views) <= _LONGEST:
+        for i in views:
+            field = batch.schema.field(i)
+            plain = field.with_type(_PLAIN[field.type])
+            batch = batch.set_column(i, plain, batch.column(i).cast(plain.type))
+        yield batch
+    elif batch.num_rows == 1:
+        raise pa.ArrowCapacityError("offset overflow")
+    else:
+        half = batch.num_rows // 2
+        yield from without_views(batch.slice(0, half))
+        yield from without_views(batch.slice(half))
+
+
+def _text_bytes(column: pa.Array) -> int:
+    """How long the texts of views are; several may share their bytes. Arrow's cast would not notice that they are too long."""
+    lengths = np.frombuffer(column.buffers()[1], np.int32)[:: _VIEW_BYTES // 4]
+    return int(lengths[column.offset : column.offset + len(column)].sum(dtype=np.int64))
 
 
 def check_schema(found: pa.Schema, wanted: StructType) -> None:

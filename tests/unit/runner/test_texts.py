@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,8 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
+from gateway.engine import datafusion
+from gateway.engine.shapes import without_views
 from gateway.runner import Runner, make_runner
 from tests.unit.runner.session import Session
 
@@ -92,9 +95,19 @@ def test_a_sort_of_all_rows_is_of_plain_texts(texts: Session) -> None:
     assert "CAST(" not in first.partition("SortExec: TopK")[2]
 
 
-def test_rows_that_are_handed_on_are_read_plain(texts: Session) -> None:
-    assert "CAST(" not in texts.rows("EXPLAIN SELECT s FROM texts LIMIT 2")[0][0]
-    assert "CAST(s@" in texts.rows("EXPLAIN SELECT s FROM texts WHERE id = 2")[0][0]
+def test_rows_that_are_handed_on_are_read_plain(texts: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    left: list[pa.DataType] = []
+
+    def told(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        left.extend(batch.schema.types)
+        return without_views(batch)
+
+    monkeypatch.setattr(datafusion, "without_views", told)
+    texts.run("SELECT s FROM texts LIMIT 2")
+    assert set(left) == {pa.string()}
+    left.clear()
+    texts.run("SELECT s FROM texts WHERE id = 2")
+    assert set(left) == {pa.string_view()}
 
 
 @pytest.fixture(scope="module")
@@ -128,6 +141,21 @@ def test_more_than_fits_into_memory(narrow: Runner, sql: str) -> None:
     session = Session(narrow)
     session.run("USE shop")
     assert len(session.rows(sql)) == 400_000
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT line, n FROM lines ORDER BY n LIMIT 100000",
+        "SELECT line, max(n) AS n FROM lines GROUP BY line ORDER BY n LIMIT 100000",
+        "SELECT line, n FROM (SELECT n, line FROM lines ORDER BY n LIMIT 100000)",
+    ],
+)
+def test_texts_of_many_rows_stay_in_their_order(session: Session, sql: str) -> None:
+    session.run("CREATE TABLE lines AS SELECT id AS n, id || ' is the number' AS line FROM range(60000)")
+    session.run("INSERT INTO lines SELECT id AS n, id || ' is the number' AS line FROM range(60000, 120000)")
+    for _ in range(5):
+        assert [n for _, n in session.rows(sql)] == list(range(100_000))
 
 
 def test_a_sort_that_does_not_fit_beside_others_has_one_partition(tmp_path: Path, samples: Path) -> None:
