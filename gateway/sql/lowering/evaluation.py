@@ -177,7 +177,12 @@ def simplified(expr: Expr, context: Context) -> Expr:
 
 def is_nothing(expr: Expr, context: Context) -> bool:
     """Whether a constant is NULL, as far as that is known while compiling."""
-    known = fold(simplified(expr, context), context) if expr.nullable else None
+    return _is_nothing(simplified(expr, context), context)
+
+
+def _is_nothing(plain: Expr, context: Context) -> bool:
+    """The same of what is simplified."""
+    known = fold(plain, context) if plain.nullable else None
     return known is not None and known.value is None
 
 
@@ -202,7 +207,7 @@ def _branch(call: Call, context: Context) -> Expr:
 
 
 def _first(call: Call, context: Context) -> Expr:
-    left = tuple(a for a in call.args if not is_nothing(a, context)) or call.args[:1]
+    left = tuple(a for a in call.args if not _is_nothing(a, context)) or call.args[:1]  # simplified before
     return left[0] if len(left) == 1 or not left[0].nullable else call
 
 

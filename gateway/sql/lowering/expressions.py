@@ -113,6 +113,8 @@ class Lowering:
     _raises: dict[int, bool] = field(default_factory=dict)
     _lowered: dict[int, tuple[Expr, Expr]] = field(default_factory=dict)  # what `may_fail` has lowered, by id
     _keep: list[Expr] = field(default_factory=list)  # so that ids in `_raises` stay unique
+    #: What `connective` made, with its symbol and operands, by id.
+    _connected: dict[int, tuple[Expr, str, Sequence[Expr]]] = field(default_factory=dict)
 
     def raises(self, expr: Expr) -> bool:
         """Whether evaluating the engine-level `expr` can fail for some row."""
@@ -480,19 +482,26 @@ class Lowering:
         known = any(certain(a) is (call.fn == "or") for a in call.args)
         return known and has_columns(call) and not any(isinstance(p, Col) and p.id in self.local for p in nodes(call))
 
-    def connective(self, symbol: str, args: list[Expr]) -> Expr:
-        """AND / OR of lowered operands, lazy where a later one raises."""
-        if len(args) == 1:
-            return args[0]
-        if not any(self.raises(a) for a in args):
-            return Op(BOOLEAN, any(a.nullable for a in args), symbol.upper(), tuple(args))
-        first = next((i for i in range(1, len(args)) if self.raises(args[i])), 1)
-        head = self.connective(symbol, args[:first])
-        tail = self.connective(symbol, args[first:])
-        both = EngineCast(INT, True, Op(BOOLEAN, True, symbol.upper(), (head, tail)))
-        decided: tuple[Expr, Expr]
-        decided = (Op(BOOLEAN, head.nullable, "NOT", (head,)), _ZERO) if symbol == "and" else (head, _ONE)
-        return Op(BOOLEAN, True, "=", (Case(INT, True, (decided,), both), _ONE))
+    def connective(self, symbol: str, args: Sequence[Expr]) -> Expr:
+        """AND / OR of lowered operands, lazy where a later one raises: each is asked for where none before it decides."""
+        terms = [term for a in args for term in self._terms_of(symbol, a)]
+        starts = [0, *(i for i in range(1, len(terms)) if self.raises(terms[i]))]
+        if len(starts) == 1 and self.raises(terms[0]):
+            starts += [1][: len(terms) - 1]
+        if len(starts) == 1:
+            return _plainly(symbol, terms)
+        parts = [_plainly(symbol, terms[i:k]) for i, k in zip(starts, [*starts[1:], len(terms)], strict=True)]
+        decided = [(Op(BOOLEAN, p.nullable, "NOT", (p,)), _ZERO) if symbol == "and" else (p, _ONE) for p in parts[:-1]]
+        # In one CASE: of one in another DataFusion's simplifier (55) makes ever more.
+        all_told = Case(INT, True, tuple(decided), EngineCast(INT, True, _plainly(symbol, parts)))
+        made = Op(BOOLEAN, True, "=", (all_told, _ONE))
+        self._connected[id(made)] = made, symbol, terms
+        return made
+
+    def _terms_of(self, symbol: str, expr: Expr) -> Sequence[Expr]:
+        """The operands of what `connective` made with the same symbol; of anything else, itself."""
+        _, made_with, terms = self._connected.get(id(expr), (expr, symbol, (expr,)))
+        return terms if made_with == symbol else (expr,)
 
     def filters(self, conjuncts: Sequence[Expr]) -> list[Expr]:
         """Lowered conjuncts of one filter chain, in order: those that can't fail stay bare (the reader prunes with them), a
@@ -500,7 +509,7 @@ class Lowering:
         told = next((i for i, c in enumerate(conjuncts) if self.raises(c) and any(map(is_told, nodes(c)))), None)
         if told is not None:  # raise_error comes in its turn, whatever the conjuncts after it
             before, rest = self.filters(conjuncts[:told]), self.connective("and", list(conjuncts[told:]))
-            return [*before, self._when(self.connective("and", before), rest)] if before else [rest]
+            return [*before, _where_all(before, rest)] if before else [rest]
         bare: list[Expr] = []
         raising: list[Expr] = []
         for conjunct in conjuncts:
@@ -511,13 +520,8 @@ class Lowering:
             return bare
         if not bare and len(raising) == 1:
             return raising
-        condition = raising[-1]
-        for earlier in reversed(raising[:-1]):
-            condition = self._when(earlier, condition)
-        if bare:
-            guard = bare[0] if len(bare) == 1 else Op(BOOLEAN, True, "AND", tuple(bare))
-            condition = self._when(guard, condition)
-        return [*bare, condition]
+        guards = [_plainly("and", bare), *raising[:-1]] if bare else raising[:-1]
+        return [*bare, _where_all(guards, raising[-1])]
 
     def where(self, conjuncts: Sequence[Expr], expr: Expr) -> Expr:
         """`expr`, which is asked for only where the conjuncts hold, as one that raises nowhere else."""
@@ -528,10 +532,15 @@ class Lowering:
             return expr
         return lazy_case(expr.type, (self.connective("and", self.filters(simple)), expr))
 
-    @staticmethod
-    def _when(guard: Expr, condition: Expr) -> Expr:
-        integer = Case(INT, True, ((guard, EngineCast(INT, True, condition)),), _ZERO)
-        return Op(BOOLEAN, True, "=", (integer, _ONE))
+
+def _where_all(guards: Sequence[Expr], condition: Expr) -> Expr:
+    """A condition of a filter that is asked for only where all guards hold, of which each is where those before it do."""
+    unless = tuple((Op(BOOLEAN, False, "IS NOT TRUE", (g,)), _ZERO) for g in guards)
+    return Op(BOOLEAN, True, "=", (Case(INT, True, unless, EngineCast(INT, True, condition)), _ONE))
+
+
+def _plainly(symbol: str, args: Sequence[Expr]) -> Expr:
+    return args[0] if len(args) == 1 else Op(BOOLEAN, any(a.nullable for a in args), symbol.upper(), tuple(args))
 
 
 def _is_unknown(e: Expr) -> bool:

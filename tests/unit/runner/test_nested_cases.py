@@ -8,6 +8,7 @@ from functools import reduce
 
 import pytest
 
+from gateway.errors import GatewayError
 from gateway.runner import Runner
 from tests.unit.runner.session import Session
 
@@ -62,3 +63,45 @@ def test_chains_of_what_fails_are_planned_in_no_time(runner: Runner, form: str) 
     started = time.process_time()
     assert len(Session(runner).rows(f"SELECT {text} FROM VALUES (1, '3'), (NULL, NULL) AS t(x, s)")) == 2
     assert time.process_time() - started < 10  # it took minutes for sixteen
+
+
+_SIXTY = range(60)
+CONDITIONS = {
+    "all of": (" AND ".join(f"CAST(s AS INT) <> {i}" for i in _SIXTY), [60, 61, 62]),
+    "one of": (" OR ".join(f"CAST(s AS INT) = {i}" for i in _SIXTY), list(_SIXTY)),
+    "a list": (f"x IN ({', '.join(f'CAST(string({i}) AS DOUBLE)' for i in _SIXTY)})", list(_SIXTY)),
+    "both": (" AND ".join(f"(60 DIV (x - {i}) > 0 OR CAST(s AS INT) <= {i})" for i in _SIXTY), None),
+    "behind others": (f"x > 59 AND {' AND '.join(f'1000 DIV (x - {i}) > 0' for i in _SIXTY)}", [60, 61, 62]),
+}
+
+
+@pytest.mark.parametrize("name", list(CONDITIONS))
+def test_conditions_of_many_terms_that_may_fail_are_planned_in_no_time(runner: Runner, name: str) -> None:
+    condition, expected = CONDITIONS[name]
+    rows = "(SELECT CAST(id AS INT) AS x, string(id) AS s FROM range(63))"
+    started = time.process_time()
+    query = f"SELECT x FROM {rows} WHERE {condition} ORDER BY x"
+    if expected is None:
+        with pytest.raises(GatewayError, match="DIVIDE_BY_ZERO"):
+            Session(runner).rows(query)
+    else:
+        assert Session(runner).rows(query) == [(x,) for x in expected]
+    assert time.process_time() - started < 10  # it took gigabytes for twenty
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("x = 0 OR 1 DIV x > 0 OR CAST(s AS INT) > 0", [0, 1]),
+        ("(x = 0 OR 1 DIV x > 0) OR x = 2", [0, 1, 2]),
+        ("NOT (x <> 0 AND 1 DIV x > 0 AND CAST(s AS INT) > 0)", [0, 2]),
+        ("x > 0 AND (1 DIV x > 0 OR s IS NULL) AND 2 DIV x > 0", [1]),
+        ("n OR 1 / (x - 3) < 0 OR x = 5", [0, 1, 2]),
+        ("NOT (n AND 1 DIV (x - 3) = 0 AND 1 DIV (x - 4) = 0)", [2]),
+    ],
+)
+def test_terms_are_asked_for_as_far_as_none_before_them_decides(
+    runner: Runner, condition: str, expected: list[int]
+) -> None:
+    rows = "VALUES (0, 'a', true), (1, '1', NULL), (2, '0', false) AS t(x, s, n)"
+    assert Session(runner).rows(f"SELECT x FROM {rows} WHERE {condition} ORDER BY x") == [(x,) for x in expected]
