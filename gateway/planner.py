@@ -212,6 +212,7 @@ def plan(compiled: Compiled) -> Plan:
         first=compiled.generated.first,
         filters_ahead=compiled.tells_ahead,
         lasting=all(fact.lasting for fact in facts),
+        in_order=compiled.in_order,
         rows=compiled.generated.rows,
     )
     return Plan(

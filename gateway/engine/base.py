@@ -268,6 +268,7 @@ class Query:
     small: bool = False  # too little to read for more than one core to be worth its while
     first: str = ""  # text that is run before, for its errors alone
     filters_ahead: bool = True  # joins tell the scans of one side what the other has
+    in_order: bool = False  # what is computed above a sort or a window has its rows in that order
     lasting: bool = True  # what is kept of files by their names is that of those that are read
     rows: pa.RecordBatch | None = None  # the answer, where it was known before there was a text
 

@@ -95,7 +95,7 @@ class DataFusionEngine:
         self.memory_limit = memory_limit
         self.spill = spill
         self.partitions = partitions or max(2, os.cpu_count() or 2)
-        self._contexts: dict[tuple[bool, bool, Economy, bool, bool], datafusion.SessionContext] = {}
+        self._contexts: dict[tuple[bool, bool, Economy, bool, bool, bool], datafusion.SessionContext] = {}
         self._registered: dict[int, set[str]] = {}
         self._owners: dict[tuple[int, str], DataFusionExecution] = {}
         self._measured: list[list[Operator]] = []
@@ -147,10 +147,16 @@ class DataFusionEngine:
         return rows, execution.operators
 
     def context(
-        self, trust_statistics: bool, small: bool, economy: Economy, filters_ahead: bool = True, lasting: bool = True
+        self,
+        trust_statistics: bool,
+        small: bool,
+        economy: Economy,
+        filters_ahead: bool = True,
+        lasting: bool = True,
+        in_order: bool = False,
     ) -> datafusion.SessionContext:
         """The context for a kind of query, made on first use."""
-        key = (trust_statistics, small, economy, filters_ahead, lasting)
+        key = (trust_statistics, small, economy, filters_ahead, lasting, in_order)
         ctx = self._contexts.get(key)
         if ctx is None:
             partitions = 1 if small else self.partitions
@@ -160,6 +166,8 @@ class DataFusionEngine:
             # A join waits for all partitions of its other side before it tells a scan what to read, and for ever where a join
             # above has asked for some of them only (DataFusion 55).
             settings["datafusion.optimizer.enable_join_dynamic_filter_pushdown"] = str(filters_ahead).lower()
+            # What is computed of the rows of one partition is computed in several, whose rows come as they are done.
+            settings["datafusion.optimizer.enable_round_robin_repartition"] = str(not in_order).lower()
             os.makedirs(self.spill, exist_ok=True)
             # A folder that it is given the engine forgets with the next setting of its runtime (DataFusion 55).
             os.environ["TMPDIR"] = self.spill
@@ -320,7 +328,9 @@ class DataFusionExecution:
 
     def _planned(self, economy: Economy, sources: Mapping[str, Source]) -> Any:
         query, self._sources = self.query, sources
-        ctx = self.engine.context(not query.reads_floats, query.small, economy, query.filters_ahead, query.lasting)
+        ctx = self.engine.context(
+            not query.reads_floats, query.small, economy, query.filters_ahead, query.lasting, query.in_order
+        )
         self._ctx = ctx
         views = self.query.views and economy == NONE
         for name, source in sources.items():

@@ -19,7 +19,7 @@ from gateway.sql.lowering.existence import rewritten
 from gateway.sql.lowering.expressions import Lowering
 from gateway.sql.lowering.extent import check_extent
 from gateway.sql.lowering.generate import Generator
-from gateway.sql.lowering.input_order import with_input_order
+from gateway.sql.lowering.input_order import is_in_order, with_input_order
 from gateway.sql.lowering.late_columns import LateColumns
 from gateway.sql.lowering.lateral import decorrelated
 from gateway.sql.lowering.matched_keys import with_matched_keys
@@ -64,6 +64,11 @@ class Compiled:
         Not where it is computed once more for subqueries; nor by floats: of zeros scans take those of one sign (DataFusion 55).
         """
         return not self.repeats and not self.hints.joins_floats
+
+    @property
+    def in_order(self) -> bool:
+        """Whether what is computed above a sort has its rows in that order."""
+        return is_in_order(self.rel)
 
     @property
     def compares_floats(self) -> bool:

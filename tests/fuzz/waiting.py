@@ -18,7 +18,6 @@ from random import Random
 from typing import Any
 
 from gateway.engine.datafusion import DataFusionEngine
-from gateway.engine.economies import Economy
 from tests.conformance.session import Session, open_runner
 from tests.fuzz.served import Served, planned
 
@@ -137,11 +136,9 @@ class Statements:
 class _Repartitioning(DataFusionEngine):
     """Joins of which no side is collected, however small."""
 
-    def context(
-        self, trust_statistics: bool, small: bool, economy: Economy, filters_ahead: bool = True, lasting: bool = True
-    ) -> Any:
+    def context(self, *kind: Any, **more: Any) -> Any:
         known = len(self._contexts)
-        ctx = super().context(trust_statistics, small, economy, filters_ahead, lasting)
+        ctx = super().context(*kind, **more)
         if len(self._contexts) > known:
             for text in _PARTITIONED:
                 ctx.sql(text).collect()

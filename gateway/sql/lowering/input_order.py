@@ -36,6 +36,26 @@ def with_input_order(rel: Rel, ids: Ids | None, catalogue: Catalogue) -> Rel:
     return orders.again(rel)
 
 
+def is_in_order(rel: Rel) -> bool:
+    """Whether the rows of a statement, or those that a LIMIT takes the first of, are in an order that they have had before
+    something else is computed of them."""
+    return _is_handed_on(rel) or any(_is_handed_on(at) for at in all_relations(rel) if isinstance(at, b.Limit))
+
+
+def _is_handed_on(rel: Rel) -> bool:
+    """Whether rows are in the order of a sort, or of a window over all rows, that is not the last step."""
+    is_last = True
+    while not isinstance(rel, b.Sort):
+        if isinstance(rel, b.WindowRel):
+            return all(w.order and not w.partition for w in rel.windows)
+        if not isinstance(rel, (b.Project, b.Filter, b.CteRef, b.Generate, b.Limit)):
+            return False
+        computes = not isinstance(rel, b.Project) or not all(isinstance(e, Col) for e in rel.exprs)
+        is_last = is_last and (isinstance(rel, b.Limit) or not computes)
+        rel = rel.cte.plan if isinstance(rel, b.CteRef) else rel.input
+    return not is_last
+
+
 @dataclass(frozen=True, slots=True)
 class _Orders:
     """One statement's: `ids` for the columns that are added, and the common table expressions that have been looked at."""
