@@ -25,7 +25,13 @@ def with_one_zero(rel: Rel) -> Rel:
     for below in all_relations(rel):
         if isinstance(below, b.Filter):
             below.condition = _in_filter(below.condition)
+        elif isinstance(below, b.SetOp) and below.all and below.kind != "union":  # whose rows are numbered by their bits
+            below.inputs = tuple(projected(side, _plain_key) for side in below.inputs)
     return rel
+
+
+def _plain_key(e: Expr) -> Expr:
+    return _with_one(e) if is_fractional(e.type) else e
 
 
 def _key(e: Expr) -> Expr:

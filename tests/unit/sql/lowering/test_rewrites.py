@@ -57,6 +57,8 @@ SETS: list[tuple[str, Rows]] = [
     ("SELECT a FROM t INTERSECT ALL SELECT a FROM u", [[1], [2], [2]]),
     ("SELECT a FROM t INTERSECT SELECT a FROM u", [[1], [2]]),
     ("SELECT a FROM t EXCEPT ALL SELECT 2", [[1], [2], [3], [None]]),
+    ("SELECT * FROM VALUES (0.0D), (-0.0D) INTERSECT ALL SELECT * FROM VALUES (-0.0D), (0.0D)", [[0.0], [0.0]]),
+    ("SELECT * FROM VALUES (1, 0F), (1, -0F), (1, 0F) EXCEPT ALL SELECT * FROM VALUES (1, -0F), (1, -0F)", [[1, 0.0]]),
     ("SELECT a FROM t EXCEPT SELECT a FROM u", [[3], [None]]),
     ("SELECT a FROM t UNION SELECT a FROM u", [[1], [2], [3], [4], [None]]),
     ("SELECT a FROM t WHERE a = 2 UNION ALL SELECT '7'", [[2], [2], [7]]),
