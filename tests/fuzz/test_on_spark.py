@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.fuzz import sized
 from tests.fuzz.compare import compare
 from tests.fuzz.embedded import Embedded
 from tests.fuzz.machine import Machine
@@ -57,6 +58,12 @@ def test_the_optimizer_is_at_odds_with_the_text(spark: Any, tmp_path: Path, text
     assert difference is not None
     assert difference.kind == "rows"
     assert compare(one, theirs.ask(one, way="values stay"), ours) is None
+
+
+def test_some_queries_of_many_rows(spark: Any, tmp_path: Path) -> None:
+    counts, found = sized.run(tmp_path, Spark(spark), 30, range(14), 120)
+    assert found == []
+    assert counts["the same"] > 7
 
 
 @pytest.mark.heavy  # `make fuzz-slice` is longer, and part of what a commit must pass
