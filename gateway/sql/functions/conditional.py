@@ -77,12 +77,15 @@ def _bind_coalesce(function: Function, site: Site) -> Expr:
     return make(function, site, args, common, all(a.nullable for a in args))
 
 
+def _written_once(first: Expr, type_: DataType) -> tuple[Expr, ...]:
+    """The first operand of coalesce, or those of one that it is: the engine writes each operand twice, and so those within."""
+    return first.args if isinstance(first, Fn) and first.name == "coalesce" and first.type == type_ else (first,)
+
+
 def _coalesce(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
     if call.type == VOID:
         return bound.null(VOID)
-    first = args[0]
-    if isinstance(first, Fn) and first.name == "coalesce" and first.type == call.type:
-        args = (*first.args, *args[1:])  # the engine writes each operand twice, and so those of one within
+    args = (*_written_once(args[0], call.type), *args[1:])
     if _doubles(args[0]) and not any(map(raises, args[1:])):
         return bound.udf("coalesced", call.type, *args, nullable=call.nullable)
     return bound.fn("coalesce", call.type, *args, nullable=call.nullable)
@@ -157,7 +160,7 @@ def _zero(type_: DataType) -> Lit:
 
 
 def _zeroifnull(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
-    return bound.fn("coalesce", call.type, args[0], _zero(call.type), nullable=False)
+    return bound.fn("coalesce", call.type, *_written_once(args[0], call.type), _zero(call.type), nullable=False)
 
 
 def _nullifzero(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from gateway.errors import UnsupportedError, unsupported
+from gateway.errors import ResourceError, UnsupportedError, unsupported
 from gateway.sql.functions.casts import fold_cast, lower_cast
 from gateway.sql.functions.fold import fold
 from gateway.sql.functions.lowerings import lazy_case, not_null
@@ -88,6 +88,9 @@ _TWICE = frozenset({"between", "nullif", "nullifzero", "decode"})  # look at the
 # Made of each other in long chains: a CASE around each of them would double the time that the engine plans them for.
 _CHAINED = frozenset({"+", "-", "*"})
 _COMPARED = 100  # operands of which each is held against the others
+_MOST_PARTS = (
+    300_000  # of an expression: functions that write an operand twice double it with each that stands in another
+)
 _GUARD = 60  # nodes of an operand that is written once more, as its own guard
 
 
@@ -110,27 +113,36 @@ class Lowering:
     root: Rel | None = None  # the whole query
     may_raise: bool = False  # whether something that was lowered can fail for some row
     row_by_row: bool = False  # whether Spark computes what is lowered while it plans, before it simplifies anything
-    _raises: dict[int, bool] = field(default_factory=dict)
+    _told: dict[int, tuple[bool, int]] = field(default_factory=dict)  # whether it raises, and its parts
     _lowered: dict[int, tuple[Expr, Expr]] = field(default_factory=dict)  # what `may_fail` has lowered, by id
-    _keep: list[Expr] = field(default_factory=list)  # so that ids in `_raises` stay unique
+    _keep: list[Expr] = field(default_factory=list)  # so that ids in `_told` stay unique
     #: What `connective` made, with its symbol and operands, by id.
     _connected: dict[int, tuple[Expr, str, Sequence[Expr]]] = field(default_factory=dict)
 
     def raises(self, expr: Expr) -> bool:
         """Whether evaluating the engine-level `expr` can fail for some row."""
-        known = self._raises.get(id(expr))
+        return self._tell(expr)[0]
+
+    def _tell(self, expr: Expr) -> tuple[bool, int]:
+        """Whether it can fail, and of how many parts it is, written out."""
+        known = self._told.get(id(expr))
         if known is None:
-            known = bool(getattr(expr, "raises", False)) or any(self.raises(c) for c in children(expr))
-            self._raises[id(expr)] = known
+            below = list(map(self._tell, children(expr)))
+            raises = bool(getattr(expr, "raises", False)) or any(r for r, _ in below)
+            self._told[id(expr)] = known = raises, 1 + sum(parts for _, parts in below)
             self._keep.append(expr)
         return known
 
     def lower(self, expr: Expr) -> Expr:
-        """The engine-level form of `expr`."""
+        """The engine-level form of `expr`. Raises ResourceError for what would be too large, written out."""
         known = self._lowered.get(id(expr)) if not self.row_by_row else None
         lowered = self._lower(expr) if known is None else known[1]
-        if not self.may_raise and not isinstance(lowered, (Col, Lit)):
-            self.may_raise = self.raises(lowered)
+        if not isinstance(lowered, (Col, Lit)):
+            raises, parts = self._tell(lowered)
+            if parts > _MOST_PARTS:
+                message = f"An expression has more than {_MOST_PARTS} parts once its functions are written out for the engine."
+                raise ResourceError("STATEMENT_TOO_COMPLEX", message, span=getattr(expr, "span", None))
+            self.may_raise = self.may_raise or raises
         return lowered
 
     def may_fail(self, expr: Expr) -> bool:

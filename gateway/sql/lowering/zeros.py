@@ -25,7 +25,9 @@ def with_one_zero(rel: Rel) -> Rel:
     for below in all_relations(rel):
         if isinstance(below, b.Filter):
             below.condition = _in_filter(below.condition)
-        elif isinstance(below, b.SetOp) and below.all and below.kind != "union":  # whose rows are numbered by their bits
+        elif (
+            isinstance(below, b.SetOp) and below.all and below.kind != "union"
+        ):  # whose rows are numbered by their bits
             below.inputs = tuple(projected(side, _plain_key) for side in below.inputs)
     return rel
 

@@ -8,7 +8,7 @@ from functools import reduce
 
 import pytest
 
-from gateway.errors import GatewayError
+from gateway.errors import GatewayError, ResourceError
 from gateway.runner import Runner
 from tests.unit.runner.session import Session
 
@@ -52,6 +52,8 @@ CHAINS: dict[str, Callable[[str, int], str]] = {
     "sum of quotients": lambda e, i: f"{e} + x / CAST(s AS INT)",
     "nullif": lambda e, i: f"nullif({e}, {i + 100})",
     "coalesce": lambda e, i: f"coalesce({e}, CAST(s AS INT))",
+    "zeroifnull": lambda e, i: f"zeroifnull({e})",
+    "coalesce of NULL": lambda e, i: f"coalesce(NULL, {e})",
     "coalesce of nullif": lambda e, i: f"coalesce(nullif({e}, {i + 100}), {i})",
     "replace": lambda e, i: f"replace({e}, '{i}', s)",
 }
@@ -63,6 +65,23 @@ def test_chains_of_what_fails_are_planned_in_no_time(runner: Runner, form: str) 
     started = time.process_time()
     assert len(Session(runner).rows(f"SELECT {text} FROM VALUES (1, '3'), (NULL, NULL) AS t(x, s)")) == 2
     assert time.process_time() - started < 10  # it took minutes for sixteen
+
+
+DOUBLED: dict[str, Callable[[str, int], str]] = {
+    "left": lambda e, i: f"left({e}, 3)",
+    "sqrt": lambda e, i: f"sqrt({e})",
+    "locate": lambda e, i: f"locate('a', s, {e})",
+    "replace": lambda e, i: f"replace(s, 'a', {e})",
+}
+
+
+@pytest.mark.parametrize("form", list(DOUBLED))
+def test_what_doubles_with_each_level_is_told_in_no_time(runner: Runner, form: str) -> None:
+    text = thirty_times(DOUBLED[form])
+    started = time.process_time()
+    with pytest.raises(ResourceError, match="STATEMENT_TOO_COMPLEX"):
+        Session(runner).rows(f"SELECT {text} FROM (SELECT CAST(id AS INT) AS x, string(id) AS s FROM range(2))")
+    assert time.process_time() - started < 10
 
 
 _SIXTY = range(60)
