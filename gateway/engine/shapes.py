@@ -39,8 +39,13 @@ def without_views(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 def _text_bytes(column: pa.Array) -> int:
     """How long the texts of views are; several may share their bytes. Arrow's cast would not notice that they are too long."""
-    lengths = np.frombuffer(column.buffers()[1], np.int32)[:: _VIEW_BYTES // 4]
-    return int(lengths[column.offset : column.offset + len(column)].sum(dtype=np.int64))
+    lengths = np.frombuffer(column.buffers()[1], np.int32)[:: _VIEW_BYTES // 4][
+        column.offset : column.offset + len(column)
+    ]
+    known = (
+        column.is_valid().to_numpy(zero_copy_only=False) if column.null_count else True
+    )  # that of NULL may be anything
+    return int(lengths.sum(dtype=np.int64, where=known))
 
 
 def check_schema(found: pa.Schema, wanted: StructType) -> None:

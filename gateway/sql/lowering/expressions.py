@@ -88,9 +88,7 @@ _TWICE = frozenset({"between", "nullif", "nullifzero", "decode"})  # look at the
 # Made of each other in long chains: a CASE around each of them would double the time that the engine plans them for.
 _CHAINED = frozenset({"+", "-", "*"})
 _COMPARED = 100  # operands of which each is held against the others
-_MOST_PARTS = (
-    300_000  # of an expression: functions that write an operand twice double it with each that stands in another
-)
+_MOST_PARTS = 300_000  # of an expression: what writes an operand twice doubles it with each that stands in another
 _GUARD = 60  # nodes of an operand that is written once more, as its own guard
 
 
@@ -498,8 +496,8 @@ class Lowering:
         """AND / OR of lowered operands, lazy where a later one raises: each is asked for where none before it decides."""
         terms = [term for a in args for term in self._terms_of(symbol, a)]
         starts = [0, *(i for i in range(1, len(terms)) if self.raises(terms[i]))]
-        if len(starts) == 1 and self.raises(terms[0]):
-            starts += [1][: len(terms) - 1]
+        if len(starts) == 1 < len(terms) and self.raises(terms[0]):
+            starts.append(1)
         if len(starts) == 1:
             return _plainly(symbol, terms)
         parts = [_plainly(symbol, terms[i:k]) for i, k in zip(starts, [*starts[1:], len(terms)], strict=True)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -16,6 +17,14 @@ def test_texts_of_a_part_of_a_batch_are_plain() -> None:
     (plain,) = without_views(batch)
     assert plain.schema.types == [pa.int64(), pa.string()]
     assert plain.to_pydict() == {"n": [1, 2, 3, 4], "s": TEXTS[1:5]}
+
+
+def test_what_stands_in_the_place_of_null_has_no_length() -> None:
+    views = np.array([[1, ord("a"), 0, 0], [2**31 - 1, 7, 7, 7], [2, ord("b") + 256 * ord("c"), 0, 0]], np.int32)
+    valid = pa.py_buffer(bytes([0b101]))
+    texts = pa.Array.from_buffers(pa.string_view(), 3, [valid, pa.py_buffer(views)])
+    (plain,) = without_views(pa.record_batch({"s": texts}))
+    assert plain.column("s").to_pylist() == ["a", None, "bc"]
 
 
 def test_texts_that_are_too_long_for_one_array_are_in_several(monkeypatch: pytest.MonkeyPatch) -> None:
