@@ -60,7 +60,8 @@ def joined(lists: pa.Array, separator: pa.Array | str) -> pa.Array:
     Arrow's own kernel counts bytes in 32 bits and writes past its end.
     """
     texts = Lists(lists)
-    width = pc.binary_length(pc.fill_null(separator, "")) if isinstance(separator, pa.Array) else len(separator)
+    told = isinstance(separator, pa.Array)
+    width = pc.binary_length(pc.fill_null(separator, "")) if told else len(separator.encode())
     between = int((np.maximum(texts.lengths - 1, 0) * np.asarray(width, dtype=np.int64)).sum())
     size = between + (pc.sum(pc.binary_length(texts.values).cast(pa.int64())).as_py() or 0)
     if size > MAX_TEXT_BYTES:
