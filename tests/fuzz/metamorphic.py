@@ -7,12 +7,10 @@ Ways: without pruning, by the other reader, on one partition and on many, with l
 
 from __future__ import annotations
 
-import argparse
 import functools
 import re
 import sys
 import tempfile
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -36,6 +34,7 @@ from gateway.sql.read.statement import read_statement
 from gateway.worker_jobs import Parameter
 from tests.conformance.session import Result, Session, open_runner
 from tests.conformance.shared import unpacked
+from tests.fuzz.bounds import parser, within
 from tests.fuzz.compare import same_multiset
 from tests.fuzz.embedded import answered
 from tests.fuzz.expressions import Expressions
@@ -429,21 +428,14 @@ def opened(folder: Path, seed: int, others: bool) -> Checks:
 def run(folder: Path, seed: int, statements: int, seconds: float, others: bool = False) -> Checks:
     """Check relations with tables in `folder`, until one of the bounds is reached."""
     checks = opened(folder, seed, others)
-    begun = time.monotonic()
-    for number in range(statements):
-        if time.monotonic() - begun >= seconds:
-            break
+    for number in within(range(statements), seconds):
         checks.step(seed, number)
     return checks
 
 
 def main() -> int:
     """The command; 1 if something disagrees."""
-    parser = argparse.ArgumentParser(prog="python -m tests.fuzz.metamorphic", description=__doc__)
-    parser.add_argument("--statements", type=int, default=5_000, help="stop after so many relations")
-    parser.add_argument("--seconds", type=float, default=300.0, help="stop after so long")
-    parser.add_argument("--seed", type=int, default=1, help="what they are made from")
-    given = parser.parse_args()
+    given = parser("metamorphic", __doc__, 5_000, 300.0).parse_args()
     with tempfile.TemporaryDirectory(prefix="metamorphic-") as folder:
         checks = run(Path(folder), given.seed, given.statements, given.seconds, others=True)
     if not checks.others:

@@ -6,11 +6,9 @@ other. What is looked for are other rows, statements that do not end, and errors
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import sys
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +18,7 @@ import pyarrow as pa
 
 from gateway.engine.datafusion import DataFusionEngine
 from tests.conformance.session import Session, open_runner
+from tests.fuzz.bounds import parser, within
 from tests.fuzz.served import Served, planned
 
 SECONDS = 60.0
@@ -231,11 +230,8 @@ def run(folder: Path, seed: int, statements: int, seconds: float) -> tuple[Tally
     """Ask until one of the bounds is reached."""
     tally, found = Tally(), []
     served: Served[Asked, str] = Served(Runs, folder, SECONDS)
-    begun = time.monotonic()
     try:
-        for number in range(statements):
-            if time.monotonic() - begun >= seconds:
-                break
+        for number in within(range(statements), seconds):
             random = Random(f"{seed} narrow {number}")
             text = Statements(random).top()
             ways = [(random.choice(_PARTITIONS), limit) for limit in random.sample(_LIMITS, 2)]
@@ -247,11 +243,7 @@ def run(folder: Path, seed: int, statements: int, seconds: float) -> tuple[Tally
 
 def main() -> int:
     """The command; 1 if something is wrong."""
-    parser = argparse.ArgumentParser(prog="python -m tests.fuzz.narrow", description=__doc__)
-    parser.add_argument("--statements", type=int, default=1_000, help="stop after so many")
-    parser.add_argument("--seconds", type=float, default=300.0, help="stop after so long")
-    parser.add_argument("--seed", type=int, default=1, help="what they are made from")
-    given = parser.parse_args()
+    given = parser("narrow", __doc__, 1_000, 300.0).parse_args()
     with tempfile.TemporaryDirectory(prefix="narrow-") as folder:
         tally, found = run(Path(folder), given.seed, given.statements, given.seconds)
     print(tally)

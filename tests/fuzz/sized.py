@@ -7,17 +7,16 @@ that their first rows are certain.
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import tempfile
-import time
 from collections import Counter
 from contextlib import closing
 from pathlib import Path
 from random import Random
 
 from tests.conformance.session import Session, open_runner
+from tests.fuzz.bounds import parser, within
 from tests.fuzz.compare import compare
 from tests.fuzz.embedded import Embedded
 from tests.fuzz.spark import Spark
@@ -299,12 +298,9 @@ def run(folder: Path, spark: Spark, seed: int, numbers: range, seconds: float) -
     """What became of the statements of some numbers, until so many seconds have passed; those that differ, as JSON."""
     counts: Counter[str] = Counter()
     found: list[str] = []
-    begun = time.monotonic()
     tables = made(folder / "made")
     with closing(Embedded(folder / "embedded", (tables,), _SECONDS)) as embedded:
-        for number in numbers:
-            if time.monotonic() - begun >= seconds:
-                break
+        for number in within(numbers, seconds):
             one = asked(Queries(Random(f"{seed} sized {number}"), tables))
             ours = embedded.ask(one)
             theirs = spark.ask(one) if ours.kind != "refused" else ours
@@ -324,12 +320,9 @@ def run(folder: Path, spark: Spark, seed: int, numbers: range, seconds: float) -
 
 def main() -> int:
     """The command; 1 if something differs."""
-    parser = argparse.ArgumentParser(prog="python -m tests.fuzz.sized", description=__doc__)
-    parser.add_argument("--statements", type=int, default=200, help="stop after so many")
-    parser.add_argument("--seconds", type=float, default=600.0, help="stop after so long")
-    parser.add_argument("--seed", type=int, default=1, help="what they are made from")
-    parser.add_argument("--first", type=int, default=0, help="the number of the first one")
-    given = parser.parse_args()
+    arguments = parser("sized", __doc__, 200, 600.0)
+    arguments.add_argument("--first", type=int, default=0, help="the number of the first one")
+    given = arguments.parse_args()
     reason = missing()
     if reason is not None:
         print(f"No Spark here: {reason}", file=sys.stderr)

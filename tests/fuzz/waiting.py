@@ -7,7 +7,6 @@ joins that collect one side and with joins that repartition both, on two to seve
 
 from __future__ import annotations
 
-import argparse
 import sys
 import tempfile
 import time
@@ -19,6 +18,7 @@ from typing import Any
 
 from gateway.engine.datafusion import DataFusionEngine
 from tests.conformance.session import Session, open_runner
+from tests.fuzz.bounds import parser
 from tests.fuzz.served import Served, planned
 
 SECONDS = 10.0
@@ -236,11 +236,7 @@ def run(folder: Path, seed: int, statements: int, seconds: float) -> Waiting:
 
 def main() -> int:
     """The command; 1 if a statement did not end."""
-    parser = argparse.ArgumentParser(prog="python -m tests.fuzz.waiting", description=__doc__)
-    parser.add_argument("--statements", type=int, default=5_000, help="stop after so many")
-    parser.add_argument("--seconds", type=float, default=300.0, help="stop after so long")
-    parser.add_argument("--seed", type=int, default=1, help="what they are made from")
-    given = parser.parse_args()
+    given = parser("waiting", __doc__, 5_000, 300.0).parse_args()
     with tempfile.TemporaryDirectory(prefix="waiting-") as folder:
         waiting = run(Path(folder), given.seed, given.statements, given.seconds)
     print(f"{waiting.ended} ended, {waiting.refused} of them with an error; {waiting.slow} took too long")

@@ -60,8 +60,8 @@ def joined(lists: pa.Array, separator: pa.Array | str) -> pa.Array:
     Arrow's own kernel counts bytes in 32 bits and writes past its end.
     """
     texts = Lists(lists)
-    told = isinstance(separator, pa.Array)
-    width = pc.binary_length(pc.fill_null(separator, "")) if told else len(separator.encode())
+    is_text = isinstance(separator, str)
+    width = len(separator.encode()) if is_text else pc.binary_length(pc.fill_null(separator, ""))
     between = int((np.maximum(texts.lengths - 1, 0) * np.asarray(width, dtype=np.int64)).sum())
     size = between + (pc.sum(pc.binary_length(texts.values).cast(pa.int64())).as_py() or 0)
     if size > MAX_TEXT_BYTES:

@@ -25,9 +25,8 @@ def with_one_zero(rel: Rel) -> Rel:
     for below in all_relations(rel):
         if isinstance(below, b.Filter):
             below.condition = _in_filter(below.condition)
-        elif (
-            isinstance(below, b.SetOp) and below.all and below.kind != "union"
-        ):  # whose rows are numbered by their bits
+        elif isinstance(below, b.SetOp) and below.all and below.kind != "union":
+            # Rows are numbered by their bits.
             below.inputs = tuple(projected(side, _plain_key) for side in below.inputs)
     return rel
 
@@ -52,7 +51,7 @@ def _aggregate(agg: Agg) -> Agg:
         alone = agg.distinct and is_fractional(value.type) and agg.fn not in _AS_THEY_ARE
         return replace(agg, args=(_with_one(value) if alone else _key(value),))
     # the engine is asked for distinct structs of them
-    return replace(agg, args=tuple(_with_one(a) if is_fractional(a.type) else _key(a) for a in agg.args))
+    return replace(agg, args=tuple(_plain_key(_key(a)) for a in agg.args))
 
 
 def _in_filter(e: Expr) -> Expr:
