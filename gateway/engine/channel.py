@@ -23,6 +23,7 @@ from typing import Any
 from gateway import sqltypes
 from gateway.engine.base import Event, Finished, Handler, Job, Planned, Planning, Rows, SessionState, Statement
 from gateway.engine.confinement import Folders
+from gateway.errors import GatewayError
 
 _LENGTH = struct.Struct("<I")
 _READ_BYTES = 64 * 1024  # below what the allocator maps and unmaps each time
@@ -105,6 +106,15 @@ class NotReady:
     """The handler could not be made; the process ends."""
 
     reason: str
+
+    @classmethod
+    def told(cls, error: Exception) -> NotReady:
+        """Its reason as clients may read it: where a folder of the server's own lies is said in the log alone."""
+        if isinstance(error, GatewayError):
+            return cls(error.message)
+        if isinstance(error, OSError) and error.strerror:
+            return cls(f"what it needs of the system cannot be had: {error.strerror}")
+        return cls(f"{type(error).__name__}: {error}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,7 @@ from gateway.engine.functions.moving import moving
 from gateway.engine.known import KnownExecution
 from gateway.engine.measures import Operator, operators
 from gateway.engine.shapes import check_schema, conformed, without_views
+from gateway.engine.spill import keep
 from gateway.errors import GatewayError, ResourceError, ServerError, UnsupportedError, UserError, disk_full
 from gateway.instants import BEYOND_CLOCK
 from gateway.worker_jobs import BodySpec
@@ -168,7 +169,10 @@ class DataFusionEngine:
             settings["datafusion.optimizer.enable_join_dynamic_filter_pushdown"] = str(filters_ahead).lower()
             # What is computed of the rows of one partition is computed in several, whose rows come as they are done.
             settings["datafusion.optimizer.enable_round_robin_repartition"] = str(not in_order).lower()
-            os.makedirs(self.spill, exist_ok=True)
+            try:
+                keep(self.spill)
+            except OSError as error:
+                raise _spill_lost(error.strerror or "it is gone") from error
             # A folder that it is given the engine forgets with the next setting of its runtime (DataFusion 55).
             os.environ["TMPDIR"] = self.spill
             runtime = datafusion.RuntimeEnvBuilder().with_fair_spill_pool(self.memory_limit).with_disk_manager_os()
@@ -182,6 +186,10 @@ class DataFusionEngine:
             self._contexts[key] = ctx
             self._registered[id(ctx)] = set()
         return ctx
+
+    def begin_anew(self) -> None:
+        """Forget all contexts: each spills to a folder of its own, which somebody may have removed."""
+        self._contexts.clear()
 
     def register(self, owner: DataFusionExecution, ctx: datafusion.SessionContext, name: str, source: Source) -> None:
         """Register a table of a statement, in the place of another's that has not been closed yet."""
@@ -273,6 +281,7 @@ class DataFusionExecution:
         self._sources: Mapping[str, Source] = {}  # as they are read
         self._started: Any = None
         self._frame: Any = None
+        self._short: GatewayError | None = None  # of memory, for which it is run again
         self.spilled_bytes = 0
 
     def start(self) -> None:
@@ -373,9 +382,12 @@ class DataFusionExecution:
             if not is_failure(error):
                 raise
             again = None if delivered else economy.after(str(error), self.query.views)
+            told = self._told(error)
             if again is not None:
+                self._short = told if isinstance(told, ResourceError) else self._short
                 raise _OnceMore(again) from error
-            raise self._told(error) from error
+            # Joins that sort their sides cannot have all types, values and conditions that others have (DataFusion 55).
+            raise (self._short if self._short and told.condition in _OF_THE_WAY else told) from error
         finally:
             self.close()
 
@@ -387,6 +399,8 @@ class DataFusionExecution:
     def _told(self, error: BaseException) -> GatewayError:
         """The failure as an error of ours; one that a damaged file may have caused names the file."""
         found = error if isinstance(error, GatewayError) else engine_error(error)
+        if found.condition == "WRITE_FAILED":
+            self.engine.begin_anew()
         if found.condition in ("FAILED_READ_FILE", "INTERNAL_ERROR") or _NO_CAPACITY in str(error):
             for source in self.query.sources.values():
                 damage = source.damaged()
@@ -461,8 +475,15 @@ _UNPLANNED = (
 )
 
 
+# What a sparing way cannot do says nothing of the statement.
+_OF_THE_WAY = ("INTERNAL_ERROR", "UNSUPPORTED_FEATURE.ENGINE")
+
 # What the engine says of data files; the last one of those whose columns are of other types than the table's.
-_UNREADABLE = ("Parquet", "No such file", "Object Store error", "NotFound", "(physical data type)")
+_OF_TABLES = ("Parquet", "Object Store error", "NotFound")
+_UNREADABLE = (*_OF_TABLES, "No such file", "(physical data type)")
+# What it says of files that it spills to.
+_OF_SYSTEM, _OF_SPILLING = " (os error ", "io error: "
+_FULL = ("No space left", "quota exceeded")
 # A page whose own numbers cannot be: of its bytes or values, not of a value in an expression.
 _BROKEN_PAGE = "Integer overflow: out of range integral type conversion"
 # More than a process could have: by texts that are joined without end, or by what a file says of its own bytes.
@@ -522,8 +543,10 @@ def engine_error(error: BaseException) -> GatewayError:
     for mark, condition, message in _SHORTAGES:
         if mark in text:
             return ResourceError(condition, message)
-    if "No space left" in text:
+    if any(mark in text for mark in _FULL):
         return disk_full("There is no space left on the disk that statements spill to (--state).")
+    if _OF_SYSTEM in text and _OF_SPILLING in text.lower() and not any(mark in text for mark in _OF_TABLES):
+        return _spill_lost(text.partition(_OF_SYSTEM)[0].rpartition(": ")[2])
     for mark, condition, message in _PATTERNS if _BROKEN_PAGE not in text else ():
         if mark in text:
             return UserError(condition, message)
@@ -537,6 +560,11 @@ def engine_error(error: BaseException) -> GatewayError:
     traceback.print_exception(error)
     what = "failed" if isinstance(error, Exception) else "gave up"
     return ServerError("INTERNAL_ERROR", f"The engine {what} at this statement; see the server's log.")
+
+
+def _spill_lost(why: str) -> ServerError:
+    text = f"The folder that statements spill to (below --state) cannot be used: {why}."
+    return ServerError("WRITE_FAILED", text, retryable=True)
 
 
 def _unplanned() -> UnsupportedError:

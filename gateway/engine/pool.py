@@ -349,12 +349,12 @@ class WorkerPool:
             observability.log("worker cannot be started", "error", error=repr(error))
             with self._changed:
                 self._failed_starts += 1
-                self._start_error = cannot_start(repr(error))
+                self._start_error = cannot_start(NotReady.told(error).reason)
                 hopeless = self._failed_starts >= _GIVE_UP_AFTER and not self._seats.has_warm()
                 told = self._seats.none_waits() if hopeless else []
                 self._changed.notify_all()
             for run in told:
-                self._finish(run, Failed(cannot_start(repr(error))))
+                self._finish(run, Failed(cannot_start(NotReady.told(error).reason)))
             return  # still counted in `_to_start`: tried again after the pause
         seat = Seat(process)
         with self._changed:

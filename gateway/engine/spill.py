@@ -38,19 +38,34 @@ def claimed(base: Path, prefix: str = "") -> Iterator[Path]:
         os.close(descriptor)
 
 
+def keep(folder: str) -> None:
+    """Make a folder of this process once more, and lock it, if somebody has removed it."""
+    while not os.path.isdir(folder):
+        os.makedirs(folder, exist_ok=True)
+        _locked(folder)
+
+
 def _claim(base: str, prefix: str) -> tuple[str, int]:
     os.makedirs(base, exist_ok=True)
     while True:
         folder = tempfile.mkdtemp(prefix=f"{prefix}{os.getpid()}-", dir=base)
-        with contextlib.suppress(FileNotFoundError, BlockingIOError):  # swept before it was locked
-            descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as error:
-                if error.errno not in _NO_LOCKS:
-                    raise
-            if os.path.isdir(folder):
-                return folder, descriptor  # it stays open: the lock is the sign of life
+        descriptor = _locked(folder)
+        if descriptor is not None:
+            return folder, descriptor
+
+
+def _locked(folder: str) -> int | None:
+    """Its descriptor, which stays open: the lock is the sign of life. None if it was swept before it was locked."""
+    with contextlib.suppress(FileNotFoundError, BlockingIOError):
+        descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno not in _NO_LOCKS:
+                raise
+        if os.path.isdir(folder):
+            return descriptor
+    return None
 
 
 def sweep(base: str, prefix: str = "") -> None:

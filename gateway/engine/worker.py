@@ -318,11 +318,11 @@ def serve(channel: Channel, start: Start) -> None:
     except Exception as error:  # noqa: BLE001 - told to the front, which decides
         # It may not read what has come in a folder's place.
         outdated = confinement is not None and not confinement.fits()
-        says_all = isinstance(error, ConfigError) or (isinstance(error, OSError) and error.filename is not None)
-        if not outdated and not says_all:
+        if isinstance(error, OSError) and error.filename is not None:
+            sys.stderr.write(f"worker: it cannot start: {error.filename}: {error.strerror}\n")
+        elif not outdated and not isinstance(error, ConfigError):
             traceback.print_exception(error)
-        told = error.message if isinstance(error, GatewayError) else f"{type(error).__name__}: {error}"
-        channel.send(NotReady(told))
+        channel.send(NotReady.told(error))
         return
     gc.enable()
     gc.collect()

@@ -92,9 +92,10 @@ class VolumeDoor:
         except OSError as error:
             if error.errno == errno.ELOOP:
                 raise _led_elsewhere(link) from error
-            full = is_disk_full(error)
-            text = "No space is left on the disk." if full else f"The file {link.file} cannot be used."
-            raise RefusalError(507 if full else 500, "INTERNAL_ERROR", text, close=True) from error
+            if is_disk_full(error):
+                raise RefusalError(507, "RESOURCE_EXHAUSTED", "No space is left on the disk.", close=True) from error
+            text = f"The file {link.file} cannot be used: {error.strerror or 'its disk fails'}."
+            raise RefusalError(503, "TEMPORARILY_UNAVAILABLE", text, close=True) from error
 
     def _link(self, scope: Scope) -> FileLink:
         try:

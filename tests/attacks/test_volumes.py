@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+import subprocess
 import time
 import uuid
 from collections.abc import Iterator
@@ -16,7 +17,8 @@ import pytest
 from gateway.protocol.client import Client, RemoteError
 from tests.attacks.attacker import answer, resident_mib
 from tests.clients.test_volumes import asked, folder_of, link
-from tests.live.gateway import Server
+from tests.live.disk import Disk
+from tests.live.gateway import Server, start_server
 from tests.live.processes import eventually
 
 
@@ -214,3 +216,22 @@ def test_a_file_is_read_no_further_than_somebody_takes_it(server: Server, name: 
                 peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\0\0\0\0\0\0\0")  # it ends at once
         time.sleep(3)
         assert read_bytes() - before < 200_000_000  # of 600
+
+
+def test_a_disk_that_takes_no_file_is_told_as_what_it_is(tmp_path: Path, small_disk: Disk) -> None:
+    disk = small_disk(tmp_path / "warehouse", 8)
+    server = start_server(tmp_path)
+    with Client(server.thrift_url).open() as client:
+        answer(client, "CREATE VOLUME full")
+        disk.fill()
+        to = "PUT 'f' INTO '/Volumes/main/default/full/f'"
+        status, told = asked(server, "PUT", link(client, to), bytes(1 << 20))
+        assert (status, json.loads(told)["error_code"]) == (507, "RESOURCE_EXHAUSTED")
+        subprocess.run(["mount", "-o", "remount,ro", str(disk.folder)], check=True)
+        status, told = asked(server, "PUT", link(client, to), b"x")
+        assert (status, json.loads(told)["error_code"]) == (503, "TEMPORARILY_UNAVAILABLE")
+        assert "Read-only file system" in json.loads(told)["message"]
+        subprocess.run(["mount", "-o", "remount,rw", str(disk.folder)], check=True)
+        disk.make_room(16)
+        assert asked(server, "PUT", link(client, to), b"x")[0] == 200
+    assert server.stop() == 0

@@ -148,7 +148,7 @@ def test_progress_is_told(spark_server: Server) -> None:
         client.open()
         told = with_progress(
             client,
-            "SELECT count(*) FROM range(0, 1200000, 1, 24) WHERE sha2(CAST(id AS STRING), 512) LIKE 'abcdef%'",
+            "SELECT count(*) FROM range(0, 6000000, 1, 24) WHERE sha2(CAST(id AS STRING), 512) LIKE 'abcdef%'",
             threading.Event(),
         )
     progress = [s.progressUpdateResponse for s in told if s.operationState == ttypes.TOperationState.RUNNING_STATE]

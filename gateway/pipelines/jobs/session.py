@@ -10,7 +10,7 @@ from typing import Any
 from gateway.config import Config
 from gateway.engine import spill
 from gateway.engine.spark import masters, session, setup
-from gateway.engine.spark.errors import as_gateway_error, tells_full_disk
+from gateway.engine.spark.errors import as_gateway_error, is_lost, tells_full_disk
 from gateway.engine.spark.properties import read_properties
 from gateway.errors import ConfigError, GatewayError, ServerError, disk_full
 from gateway.observability import mask
@@ -49,7 +49,7 @@ def spark_session(config: Config, say: Say, *, jars: Sequence[Path] = ()) -> Ite
             spark.conf.set("spark.sql.session.timeZone", "UTC")
             yield spark
         finally:
-            spark.stop()
+            _stop(spark)
         return
     for jar in jars:
         if not jar.is_file():
@@ -74,7 +74,16 @@ def spark_session(config: Config, say: Say, *, jars: Sequence[Path] = ()) -> Ite
         finally:
             if process.poll() is not None:
                 say(f"Spark has ended with exit code {process.returncode}{_said(log)}")
-            spark.stop()
+            _stop(spark)
+
+
+def _stop(spark: Any) -> None:
+    """End a session; of a Spark that is gone nothing is said, which would stand in the place of what was said of that."""
+    try:
+        spark.stop()
+    except Exception as error:
+        if not is_lost(error):
+            raise
 
 
 def _said(log: Path) -> str:
@@ -94,7 +103,8 @@ def spark_errors(doing: str) -> Iterator[None]:
         from pyspark.errors import PySparkException
 
         # The JVM's own exceptions, or a server that was lost.
-        if isinstance(error, PySparkException) or type(error).__module__.partition(".")[0] in ("py4j", "grpc"):
+        of_spark = isinstance(error, PySparkException) or type(error).__module__.partition(".")[0] in ("py4j", "grpc")
+        if of_spark or isinstance(error, ConnectionError):
             found = _as_ours(error)
             if isinstance(found, ServerError):
                 found = _as_ours(_cause(error))

@@ -1,5 +1,6 @@
 """Jobs in processes: order of events, spooling, cancels that always end, and limits that kill."""
 
+import errno
 import os
 import signal
 import subprocess
@@ -63,7 +64,7 @@ def alive(pid: int) -> bool:
     try:
         with open(f"/proc/{pid}/stat") as file:
             return file.read().rsplit(")", 1)[1].split()[0] not in "ZX"
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):  # gone before it was opened, or before it was read
         return False
 
 
@@ -407,6 +408,28 @@ def test_a_handler_that_cannot_start_is_an_error_with_the_reason() -> None:
         assert "told to be broken" in sink.error().message
     finally:
         pool.stop()
+
+
+class _Unwritable(FakeHandler):
+    """One whose folder is on a disk that takes nothing."""
+
+    def warm_up(self) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), "/state/spill/1-abc")
+
+
+def test_clients_are_told_no_folder_of_the_server_that_a_process_lacks(capfd: pytest.CaptureFixture[str]) -> None:
+    pool = make(1, _Unwritable())
+    try:
+        with pytest.raises(ServerError, match="cannot be started"):
+            pool.wait_ready(WAIT)
+        sink = Listener()
+        pool.submit(statement("rows 1"), sink)
+        told = sink.error().message
+        assert "Read-only file system" in told
+        assert "/state" not in told and "Errno" not in told and "OSError" not in told
+    finally:
+        pool.stop()
+    assert "/state/spill/1-abc: Read-only file system" in capfd.readouterr().err
 
 
 def test_a_factory_that_cannot_travel_is_an_error() -> None:
