@@ -38,7 +38,7 @@ from gateway.delta.locks import ALONE, locked
 from gateway.delta.log import has_log
 from gateway.delta.outline import Outline, kept_of, outline_of
 from gateway.delta.watch import unmoved
-from gateway.errors import GatewayError, ServerError, UnsupportedError, UserError, storage_told
+from gateway.errors import GatewayError, ResourceError, ServerError, UnsupportedError, UserError, storage_told
 from gateway.worker_jobs import Witness
 
 DEFAULT_SCHEMA = "default"
@@ -325,7 +325,7 @@ class LocalCatalog:
     def _drop_objects(self, schema: str, table: str) -> None:
         """What belonged to a table that is gone: where it stays, it says nothing of another one of the name."""
         for kind in objects.OF_TABLES:
-            with contextlib.suppress(ServerError):
+            with contextlib.suppress(ServerError, ResourceError):
                 self.drop(kind, schema, table)
 
     def drop_schema(self, schema: str, cascade: bool) -> None:

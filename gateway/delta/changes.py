@@ -28,7 +28,7 @@ from gateway.delta.properties import FEED
 from gateway.delta.replay import Fields, check_file, damage_told, key_of
 from gateway.delta.scan import DATASET, EMPTY, ScanPlan, has_float, one_group, verify_files
 from gateway.delta.schema import Column, parse_schema
-from gateway.delta.table import Snapshot, disk_path, moved, open_snapshot
+from gateway.delta.table import Snapshot, disk_path, moved, of_this_table, open_snapshot
 from gateway.delta.vectors import deleted_by, live_mask
 from gateway.errors import ServerError, UserError, unsupported
 from gateway.worker_jobs import marker_of
@@ -57,7 +57,7 @@ class Changes:
         wanted = tuple(by_name[name] for name in names) if names else wanted
         for column in wanted:
             column.check_readable()
-        with damage_told(self.snapshot.root):
+        with of_this_table(self.snapshot), damage_told(self.snapshot.root):
             files = list(self._files())
             if marker_of(log.commit_path(self.snapshot.root, self.snapshot.version)) != self.snapshot.marker:
                 raise moved(self.snapshot.root)  # what was read may be of both
@@ -112,7 +112,7 @@ def changes_between(snapshot: Snapshot, start: Bound, end: Bound | None) -> Chan
             return Changes(snapshot, first, last)
         text = f"CDC range from start {first} to end {last} was invalid. End cannot be before start."
         raise UserError("DELTA_INVALID_CDC_RANGE", text)
-    with damage_told(snapshot.root):
+    with of_this_table(snapshot), damage_told(snapshot.root):
         _check_told(snapshot, first, last)
     return Changes(snapshot, first, last)
 

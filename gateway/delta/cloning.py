@@ -18,11 +18,12 @@ from gateway.delta import at_work, commit, log
 from gateway.delta.containment import held_folder, is_under, local_path, opened
 from gateway.delta.features import Kept
 from gateway.delta.log import IN_COMMIT_SINCE
+from gateway.delta.logged import agreed_state
 from gateway.delta.metadata import logged_metadata
 from gateway.delta.properties import asked
 from gateway.delta.replay import Fields
 from gateway.delta.scan import missing_file
-from gateway.delta.table import Snapshot, agreed_state
+from gateway.delta.table import Snapshot
 from gateway.delta.vectors import encoded, file_of
 from gateway.delta.write import beside, check_own, check_snapshot_writable, exists, storage_errors
 from gateway.errors import UserError, unsupported

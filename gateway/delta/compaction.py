@@ -22,16 +22,16 @@ from gateway.delta.dataset import POSITION, DataFile, Places, read_file
 from gateway.delta.features import Kept
 from gateway.delta.feed import CHANGE, COPIED
 from gateway.delta.file_columns import file_field
-from gateway.delta.footers import opened_parquet
+from gateway.delta.footers import opened_parquet, unreadable_file
 from gateway.delta.indexed import number_of
-from gateway.delta.misread import unreadable_file
+from gateway.delta.logged import specs_of
 from gateway.delta.ordering import MOST_BYTES, check_ordered, ordered
 from gateway.delta.partitions import value_text
 from gateway.delta.replay import Fields
 from gateway.delta.rewrite import RowWriter, check_still_live, publish_behind, trail
 from gateway.delta.scan import missing_file, verify_files
 from gateway.delta.schema import Column
-from gateway.delta.table import Snapshot, specs_of
+from gateway.delta.table import Snapshot
 from gateway.delta.write import check_own, check_snapshot_writable, removes_of, storage_errors
 from gateway.errors import unsupported
 from gateway.sqltypes import BIGINT

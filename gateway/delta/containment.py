@@ -156,7 +156,7 @@ def _check_opened(path: str, descriptor: int, within: Within) -> None:
 
 def _check_place(path: str, real: str, within: Within) -> None:
     if within and not is_within(real, within) and not is_within(real, tuple(map(os.path.realpath, within))):
-        raise not_allowed(f"The file {path}, in whose way there is a link by now,")
+        raise not_allowed(f"The file {path}, whose folder was moved or is a link by now,")
 
 
 @contextmanager

@@ -16,9 +16,10 @@ import pyarrow as pa
 from gateway.delta import commit, files
 from gateway.delta.containment import Within
 from gateway.delta.datafiles import DataFileWriter
+from gateway.delta.logged import state_of
 from gateway.delta.rewrite import publish_behind
 from gateway.delta.schema import Column
-from gateway.delta.table import Snapshot, state_of
+from gateway.delta.table import Snapshot
 from gateway.delta.write import WriteResult, storage_errors
 from gateway.errors import UserError, unsupported
 

@@ -14,10 +14,11 @@ from gateway.delta.datafiles import VECTORS
 from gateway.delta.expressions import DEFAULT, GENERATED
 from gateway.delta.features import BY_NAME, FEATURES, MAX_WRITER, Protocol
 from gateway.delta.identity import START
+from gateway.delta.logged import state_of
 from gateway.delta.properties import MOST_ID, ROW_ID, ROW_TRACKING, ROW_VERSION, asked
 from gateway.delta.replay import damage_told
 from gateway.delta.schema import CHAR_VARCHAR, FIELD_ID, MAPPING, PHYSICAL, Column
-from gateway.delta.table import Snapshot, state_of
+from gateway.delta.table import Snapshot
 from gateway.errors import ServerError, UserError, unsupported
 
 #: The domain that says by which columns a table is clustered.

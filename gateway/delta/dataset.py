@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 from gateway import sqltypes as t
 from gateway.delta.containment import Within
 from gateway.delta.expressions import EXISTS
-from gateway.delta.footers import opened_parquet
+from gateway.delta.footers import opened_parquet, unreadable_file
 from gateway.delta.moments import calendar_of
 from gateway.delta.schema import Column, has_older_value, holds_char
 from gateway.errors import GatewayError, ResourceError, ServerError, UnsupportedError
@@ -159,8 +159,7 @@ def read_file(
     except GatewayError:
         raise
     except (pa.ArrowException, OSError, ValueError) as error:
-        text = str(error).split("\n", 1)[0][:300]
-        raise ServerError("FAILED_READ_FILE", f"Error while reading file {file.path}: {text}") from error
+        raise unreadable_file(file.path, error) from error
 
 
 def _read_file(

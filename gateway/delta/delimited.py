@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from pyarrow import csv
 
 from gateway.delta.containment import Within, opened
-from gateway.delta.misread import unreadable_file
+from gateway.delta.footers import unreadable_file
 from gateway.delta.text_files import LARGEST, check_corrupt_record, check_name, check_width
 from gateway.errors import UnsupportedError, UserError
 

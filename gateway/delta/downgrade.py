@@ -21,10 +21,11 @@ from gateway.delta.compaction import check_compactable, compact
 from gateway.delta.containment import is_under, source
 from gateway.delta.datafiles import VECTORS
 from gateway.delta.file_columns import file_field
+from gateway.delta.logged import specs_of, state_of
 from gateway.delta.metadata import Alteration, alter, check_alterable, logged_metadata
 from gateway.delta.properties import ROW_ID, ROW_TRACKING, ROW_VERSION, SUSPENDED, WIDENING
 from gateway.delta.row_ids import DOMAIN, NUMBERS
-from gateway.delta.table import Snapshot, specs_of, state_of
+from gateway.delta.table import Snapshot
 from gateway.delta.unmapping import check_unmappable, unmap
 from gateway.delta.vectors import file_of
 from gateway.delta.widening import CHANGES

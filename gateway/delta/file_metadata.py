@@ -12,11 +12,12 @@ import pyarrow as pa
 from gateway import sqltypes as t
 from gateway.delta.dataset import POSITION
 from gateway.delta.features import refused
+from gateway.delta.logged import specs_of
 from gateway.delta.properties import ROW_TRACKING
 from gateway.delta.replay import Fields
 from gateway.delta.row_ids import hidden_columns, tracks_rows
 from gateway.delta.schema import Column
-from gateway.delta.table import Snapshot, specs_of
+from gateway.delta.table import Snapshot
 from gateway.errors import ServerError
 
 #: Fields of it by their names, as Spark has them.

@@ -21,10 +21,10 @@ import pyarrow.parquet as pq
 from gateway import sqltypes as t
 from gateway.delta.containment import Within, as_text, end_of_link, is_text, look
 from gateway.delta.features import Protocol
-from gateway.delta.footers import one_valued, opened_parquet
+from gateway.delta.footers import one_valued, opened_parquet, unreadable_file
 from gateway.delta.listed import Files
 from gateway.delta.log import LOG
-from gateway.delta.misread import MISREAD, MOMENTS, ONE_VALUE, unreadable_file
+from gateway.delta.misread import MISREAD, MOMENTS, ONE_VALUE
 from gateway.delta.moments import leaf_count, suspects
 from gateway.delta.scan import missing_file
 from gateway.delta.schema import Column, UnreadableType

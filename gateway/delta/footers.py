@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from gateway.delta.containment import Within, source
 from gateway.delta.parquet_facts import Facts, check_bounds, check_facts, check_indexes, impossible
+from gateway.errors import ServerError
 
 _SMALL_BYTES = 1 << 20  # below which reading ahead, which other threads do, takes longer than reading
 _ARROW = b"ARROW:schema"
@@ -124,3 +125,15 @@ def one_valued(metadata: pq.FileMetaData) -> set[str]:
                 values = {told.min, told.max} if told is not None and told.has_min_max else {math.nan, math.inf}
                 found.setdefault(leaf.path_in_schema, set()).update(values)
     return {path for path, values in found.items() if len(values) < 2}
+
+
+def unreadable_file(path: str, error: Exception) -> ServerError:
+    """The error for a data file that is damaged."""
+    return ServerError("FAILED_READ_FILE", f"Error while reading file {path}: {what_of(error)}")
+
+
+def what_of(error: Exception) -> str:
+    """What an error says beside the file, in the words of the system or of who has read it."""
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return str(error).split("\n", 1)[0][:300]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gateway.delta import log
-from gateway.delta.table import Snapshot
+from gateway.delta.table import Snapshot, of_this_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,11 +21,12 @@ class Version:
 
 def versions(snapshot: Snapshot, limit: int | None) -> list[Version]:
     """The versions of a table up to that of the snapshot, newest first, as far as there are files of them."""
-    numbers = [n for n in log.commit_versions(snapshot.root) if n <= snapshot.version]
-    times = log.commit_times(snapshot.root, numbers, snapshot.properties)
-    newest = list(zip(numbers, times, strict=True))[::-1]
-    wanted = newest if limit is None else newest[:limit]
-    return [Version(number, time_ms, _info(snapshot.root, number)) for number, time_ms in wanted]
+    with of_this_table(snapshot):
+        numbers = [n for n in log.commit_versions(snapshot.root) if n <= snapshot.version]
+        times = log.commit_times(snapshot.root, numbers, snapshot.properties)
+        newest = list(zip(numbers, times, strict=True))[::-1]
+        wanted = newest if limit is None else newest[:limit]
+        return [Version(number, time_ms, _info(snapshot.root, number)) for number, time_ms in wanted]
 
 
 def _info(root: str, number: int) -> dict[str, Any]:

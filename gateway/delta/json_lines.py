@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 import pyarrow as pa
 
 from gateway.delta.containment import Within, opened
-from gateway.delta.misread import unreadable_file
+from gateway.delta.footers import unreadable_file
 from gateway.delta.text_files import LARGEST, check_corrupt_record, check_name, check_width
 from gateway.errors import ServerError, UnsupportedError, UserError
 

@@ -20,10 +20,11 @@ from gateway.delta.commit import Action
 from gateway.delta.containment import remove_file
 from gateway.delta.datafiles import takes_vectors
 from gateway.delta.feed import Feed
+from gateway.delta.logged import specs_of
 from gateway.delta.replay import Fields, removal
 from gateway.delta.rewrite import Change, Reads, Replaced, RowWriter, check_read, publish_behind, records
 from gateway.delta.row_ids import checked_numbers, tracks_rows
-from gateway.delta.table import Snapshot, specs_of
+from gateway.delta.table import Snapshot
 from gateway.delta.vectors import write_vectors
 from gateway.delta.write import WriteResult, storage_errors
 

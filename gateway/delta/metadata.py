@@ -17,9 +17,10 @@ from gateway.delta.containment import opened
 from gateway.delta.creation import with_features, without_features
 from gateway.delta.features import Kept
 from gateway.delta.indexed import NAMES, check_named
+from gateway.delta.logged import state_of
 from gateway.delta.properties import FEED, check_feed_columns, check_may_feed
 from gateway.delta.schema import parse_schema, struct_of
-from gateway.delta.table import Snapshot, moved, open_snapshot, state_of
+from gateway.delta.table import Snapshot, moved, of_this_table, open_snapshot
 from gateway.delta.write import ATTEMPTS, check_own, check_snapshot_writable, conflict, storage_errors
 from gateway.errors import ServerError, UserError
 
@@ -124,7 +125,8 @@ def logged_metadata(snapshot: Snapshot) -> dict[str, Any]:
 
     Raises ServerError; also if another table has come to its name.
     """
-    found = _from_log(snapshot)
+    with of_this_table(snapshot):
+        found = _from_log(snapshot)
     if not isinstance(found, dict) or not isinstance(found.get("schemaString"), str) or not _has_its_types(found):
         raise ServerError("DELTA_LOG_CORRUPT", f"The log of the Delta table {snapshot.root} holds no metadata.")
     if str(found.get("id")) != snapshot.table_id:

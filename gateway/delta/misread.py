@@ -13,11 +13,10 @@ import pyarrow as pa
 from gateway import sqltypes as t
 from gateway.delta.containment import Within
 from gateway.delta.dataset import is_read_alike
-from gateway.delta.footers import one_valued, opened_parquet
+from gateway.delta.footers import one_valued, opened_parquet, unreadable_file
 from gateway.delta.moments import suspects
 from gateway.delta.schema import Column, has_older_value, holds_char
 from gateway.delta.table import Snapshot
-from gateway.errors import ServerError
 
 _FEW_FILES, _FOOTER_READERS = 8, 4
 _DEEPEST = 16  # types in each other that a plan's message has room for; half of what was measured
@@ -123,11 +122,6 @@ MISREAD = "\0misread"
 MOMENTS = "\0moments"
 #: Where it stands whether its row groups are in order.
 IN_ORDER = "\0in order"
-
-
-def unreadable_file(path: str, error: Exception) -> ServerError:
-    """The error for a data file that is damaged."""
-    return ServerError("FAILED_READ_FILE", f"Error while reading file {path}: {str(error).splitlines()[0][:300]}")
 
 
 def _tree(fields: Any) -> NameTree:

@@ -18,9 +18,10 @@ from gateway.delta.dataset import DataFile, read_file
 from gateway.delta.features import Kept, check_unshredded
 from gateway.delta.file_statistics import BOUNDED, Told, spelled, statistics_text
 from gateway.delta.indexed import indexed
+from gateway.delta.logged import specs_of
 from gateway.delta.scan import verify_files
 from gateway.delta.schema import Column
-from gateway.delta.table import Snapshot, specs_of
+from gateway.delta.table import Snapshot
 from gateway.delta.write import check_own, check_snapshot_writable, conflict, storage_errors
 
 _PARAMETERS: commit.Parameters = {"predicate": '["true"]'}

@@ -14,10 +14,11 @@ from gateway.delta.containment import local_path
 from gateway.delta.creation import CLUSTERING, with_last_id
 from gateway.delta.features import Kept, refused
 from gateway.delta.identity import with_last_numbers
+from gateway.delta.logged import agreed_state
 from gateway.delta.replay import Fields, removal
 from gateway.delta.retention import deleted_files_ms
 from gateway.delta.row_ids import DOMAIN, numbered_again
-from gateway.delta.table import Snapshot, agreed_state, forget, open_snapshot
+from gateway.delta.table import Snapshot, forget, of_this_table, open_snapshot
 from gateway.delta.write import check_own, check_snapshot_writable, conflict, storage_errors
 from gateway.errors import ServerError, UserError
 
@@ -71,7 +72,8 @@ def restore_files(snapshot: Snapshot, version: int, parameters: commit.Parameter
     if version >= snapshot.version:
         raise no_version(snapshot, version)
     earlier = open_snapshot(root, version)
-    _check_retained(snapshot, version)
+    with of_this_table(snapshot):
+        _check_retained(snapshot, version)
     _check_restorable(earlier)
     now, then = (agreed_state(s) for s in (snapshot, earlier))
     domains = _domains(root, now.domains, then.domains)
@@ -151,8 +153,8 @@ def no_version(snapshot: Snapshot, version: int) -> UserError:
 
 def _check_retained(snapshot: Snapshot, version: int) -> None:
     """Raise for a version whose files VACUUM may have removed, as Delta does whether or not it has."""
-    times = log.commit_times(snapshot.root, log.commit_versions(snapshot.root), snapshot.properties)
-    by_version = dict(zip(log.commit_versions(snapshot.root), times, strict=True))
+    versions = log.commit_versions(snapshot.root)
+    by_version = dict(zip(versions, log.commit_times(snapshot.root, versions, snapshot.properties), strict=True))
     retention = deleted_files_ms(snapshot)
     if version in by_version and by_version[version] < commit.now_ms() - retention:
         hours = retention // 3_600_000

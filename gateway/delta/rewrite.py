@@ -22,7 +22,7 @@ from gateway.delta.datafiles import FILE_BYTES, DataFileWriter
 from gateway.delta.dataset import POSITION
 from gateway.delta.features import Kept
 from gateway.delta.feed import CHANGE, Feed, keeps_feed
-from gateway.delta.misread import unreadable_file
+from gateway.delta.footers import unreadable_file
 from gateway.delta.partitions import value_text
 from gateway.delta.predicates import Predicate
 from gateway.delta.pruning import Mask, prune

@@ -21,10 +21,11 @@ from gateway.delta.commit import Action, compact_json
 from gateway.delta.dataset import DataFile, read_file
 from gateway.delta.features import Protocol, refused
 from gateway.delta.feed import COPIED
+from gateway.delta.logged import specs_of, state_of
 from gateway.delta.properties import ROW_ID, ROW_TRACKING, ROW_VERSION, SUSPENDED
 from gateway.delta.replay import Fields, State, check_file, check_other
 from gateway.delta.schema import Column
-from gateway.delta.table import Snapshot, specs_of, state_of
+from gateway.delta.table import Snapshot
 from gateway.errors import ServerError, UserError
 from gateway.sqltypes import BIGINT
 

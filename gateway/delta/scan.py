@@ -27,9 +27,9 @@ from gateway.delta import plan_message, pruning
 from gateway.delta.containment import Within, check_folders, check_still_there, look
 from gateway.delta.dataset import POSITION, DataFile, FileDataset, padded
 from gateway.delta.features import check_unshredded
-from gateway.delta.footers import opened_parquet
+from gateway.delta.footers import opened_parquet, unreadable_file, what_of
 from gateway.delta.listed import Files
-from gateway.delta.misread import Seen, column_problem, file_problem, unreadable_file
+from gateway.delta.misread import Seen, column_problem, file_problem
 from gateway.delta.predicates import Predicate
 from gateway.delta.replaced import STANDING
 from gateway.delta.schema import Column
@@ -393,7 +393,7 @@ def _damage(
     except GatewayError as error:
         return error.message
     except (OSError, pa.ArrowException) as error:
-        return f"{path}: {str(error).splitlines()[0][:200]}"
+        return f"{path}: {what_of(error)}"
     return None
 
 

@@ -36,9 +36,8 @@ from gateway.delta.live_rows import live_masks
 from gateway.delta.log_paths import check_log
 from gateway.delta.opening import opened, unread_by_it
 from gateway.delta.partitions import typed_values
-from gateway.delta.replay import Fields, State, replayed
 from gateway.delta.schema import MAPPING, Column, parse_schema, struct_of
-from gateway.delta.watch import Watch
+from gateway.delta.watch import FolderWatch, Watch
 from gateway.delta.zoneless import zoneless
 from gateway.errors import GatewayError, ServerError, UnsupportedError, UserError
 from gateway.instants import UTC, Zone
@@ -158,22 +157,27 @@ class SnapshotCache:
         versions = log.commit_versions(root)
         if not 0 <= version <= newest.version:
             raise _no_version(root, version, versions[0] if versions else newest.version, newest.version)
-        marker = _marker(root, version)
+        marker = marker_at(root, version)
         with self._lock:
             known = self._versions.get((root, version))
         if known is not None and known[0] == marker and known[1].within == newest.within:
             return known[1]
-        try:
+        for _ in range(_ATTEMPTS + 1):  # see `_refresh`
             watch = _watch(root, newest.within)
-            snapshot = _snapshot(root, _open(root, version, newest.within), newest.within)
-        except ServerError as error:
-            if version not in versions or versions[0] > 0:
-                first = versions[0] if versions else newest.version
-                raise _no_version(root, version, first, newest.version) from error
-            raise
-        if not watch.held() or marker != _marker(root, version):
-            if not watch.unchanged():
-                raise moved(root)
+            try:
+                snapshot = _snapshot(root, _open(root, version, newest.within), newest.within)
+            except ServerError as error:
+                if not watch.unchanged():
+                    continue
+                if version not in versions or versions[0] > 0:
+                    first = versions[0] if versions else newest.version
+                    raise _no_version(root, version, first, newest.version) from error
+                raise
+            if watch.unchanged():
+                break
+        else:
+            raise moved(root)
+        if not watch.held() or marker != marker_at(root, version):
             return snapshot  # not kept: see `_refresh`
         with self._lock:
             self._versions[root, version] = (marker, snapshot)
@@ -216,7 +220,7 @@ class SnapshotCache:
     def _is_current(entry: _Entry, snapshot: Snapshot) -> bool:
         if os.path.exists(log.commit_path(snapshot.root, snapshot.version + 1)):
             return False
-        return bool(entry.marker) and entry.marker == _marker(snapshot.root, snapshot.version)
+        return bool(entry.marker) and entry.marker == marker_at(snapshot.root, snapshot.version)
 
     def _ahead(self, root: str, entry: _Entry) -> Snapshot | None:
         """The newest version, if what is known of an earlier one holds for it but for the files."""
@@ -225,9 +229,9 @@ class SnapshotCache:
             return None
         snapshot = entry.snapshot if known is None or known.version < entry.snapshot.version else known
         last = last_of_files(root, snapshot.version)
-        marker = () if last is None else _marker(root, last)
+        marker = () if last is None else marker_at(root, last)
         # That of the known one is looked at behind the newest one's, which then is of the same table.
-        if last is None or snapshot.marker != _marker(root, snapshot.version):
+        if last is None or snapshot.marker != marker_at(root, snapshot.version):
             return None
         if last > snapshot.version:
             # Not what is known of its files: they are others.
@@ -246,7 +250,7 @@ class SnapshotCache:
         within = entry.within or (root,)
         watch = _watch(root, within)
         try:
-            known = entry.marker and old is not None and entry.marker == _marker(root, old.version)
+            known = entry.marker and old is not None and entry.marker == marker_at(root, old.version)
             if table is not None and old is not None and known and not old.files.mended:
                 check_log(root, within)
                 _update(root, table)
@@ -286,7 +290,7 @@ def _late_files(root: str, version: int, within: Within, table_id: str) -> Files
 
 def _watch(root: str, within: Within) -> Watch:
     """On the folders above a table that a catalog has found."""
-    return Watch([root] if within != (root,) else [], within)
+    return FolderWatch(root, within) if within != (root,) else Watch((), within)
 
 
 def moved(root: str) -> ServerError:
@@ -324,6 +328,8 @@ def open_to_add(path: str, within: Within | None = None) -> Snapshot:
 # What readers of logs stumble over: values of other types than the protocol's, names that are no numbers; and files that
 # cannot be opened, by anybody or by us, however often that is tried.
 _LASTING = (errno.ELOOP, errno.ENAMETOOLONG, errno.EACCES, errno.EPERM, errno.ENOTDIR)
+# What the system may say to deltalake, which tells it as text.
+_UNREAD = (errno.EACCES, errno.EPERM, errno.EIO, errno.EMFILE, errno.ENFILE)
 _STUMBLES = (DeltaError, ValueError, TypeError, KeyError, AttributeError, ArithmeticError)
 
 
@@ -359,9 +365,20 @@ def forget(path: str) -> None:
     _CACHE.forget(path)
 
 
-def _marker(root: str, version: int) -> tuple[int, ...]:
+def marker_at(root: str, version: int) -> tuple[int, ...]:
     """Identity of a version's commit file, so that a table removed and made anew is noticed; empty without the file."""
     return marker_of(log.commit_path(root, version))
+
+
+@contextmanager
+def of_this_table(snapshot: Snapshot) -> Iterator[None]:
+    """What readers of its log miss or find damaged; it is that the table was moved if no commit or another's is there."""
+    try:
+        yield
+    except (ServerError, FileNotFoundError) as error:
+        if snapshot.marker is not None and snapshot.marker != marker_at(snapshot.root, snapshot.version):
+            raise moved(snapshot.root) from error
+        raise
 
 
 def _no_version(root: str, version: int, first: int, last: int) -> UserError:
@@ -418,6 +435,10 @@ def _open_error(root: str, error: BaseException) -> GatewayError:
     if unread is not None:
         text = f"The Delta table {root} cannot be read: it has {unread} ({text})."
         return UnsupportedError("UNSUPPORTED_TABLE_FEATURE", text)
+    unread_for = next((os.strerror(code) for code in _UNREAD if f"(os error {code})" in str(error)), None)
+    if unread_for is not None:
+        text = f"A file of the log of the Delta table {root} cannot be used: {unread_for}."
+        return ServerError("FAILED_READ_FILE", text)
     return ServerError("DELTA_LOG_CORRUPT", f"The log of the Delta table {root} cannot be read: {text}")
 
 
@@ -458,7 +479,7 @@ def _snapshot(root: str, table: DeltaTable, within: Within) -> Snapshot:
         table_id=str(metadata.id),
         created_ms=created if created is not None and abs(created) <= log.LAST_MS else None,
         within=within,
-        marker=_marker(root, table.version()),
+        marker=marker_at(root, table.version()),
     )
 
 
@@ -561,35 +582,3 @@ def disk_path(root: str, logged: str, within: Within) -> str:
     if path != os.path.normpath(path):
         raise UnsupportedError("UNSUPPORTED_FEATURE", f"{text}; that is not supported.")
     return path
-
-
-def state_of(snapshot: Snapshot) -> State:
-    """All that the log says of a snapshot's version. Raises ServerError; also if another table has come to its name."""
-    state = replayed(snapshot.root, snapshot.version, snapshot.within)
-    if str(state.metadata.get("id")) != snapshot.table_id:
-        raise moved(snapshot.root)
-    return state
-
-
-def agreed_state(snapshot: Snapshot) -> State:
-    """The same for who copies, removes or puts back files: what is live by it is what is read of the snapshot.
-
-    Raises ServerError DELTA_LOG_CORRUPT: a checkpoint may say that a file is there and that it is gone.
-    """
-    state = state_of(snapshot)
-    odd = {path for path, _ in state.files}.symmetric_difference(map(os.path.normpath, snapshot.files.paths))
-    if odd:
-        text = f"The log of the Delta table {snapshot.root} says in two ways whether the file {min(odd)} is in it."
-        raise ServerError("DELTA_LOG_CORRUPT", text)
-    return state
-
-
-def specs_of(snapshot: Snapshot, paths: Sequence[str] | None = None) -> list[Fields]:
-    """What the log says of each file of a snapshot, or of those of some places. Raises ServerError DELTA_LOG_CORRUPT."""
-    state = state_of(snapshot)
-    by_path = {path: spec for (path, _), spec in state.files.items()}
-    try:
-        return [by_path[os.path.normpath(path)] for path in (snapshot.files.paths if paths is None else paths)]
-    except KeyError as error:
-        text = f"The log of the Delta table {snapshot.root} does not list the file {error}."
-        raise ServerError("DELTA_LOG_CORRUPT", text) from error

@@ -8,10 +8,11 @@ from typing import Any
 
 from gateway.delta import commit
 from gateway.delta.creation import with_features
+from gateway.delta.logged import specs_of
 from gateway.delta.metadata import Alteration, alter
 from gateway.delta.properties import ROW_ID, ROW_TRACKING, ROW_VERSION, SUSPENDED
 from gateway.delta.row_ids import numbered
-from gateway.delta.table import Snapshot, specs_of
+from gateway.delta.table import Snapshot
 from gateway.delta.write import conflict, newest, storage_errors
 from gateway.errors import unsupported
 

@@ -8,6 +8,7 @@ version has told of stay for a day, whatever the retention, while a statement wr
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import stat
@@ -18,9 +19,10 @@ from dataclasses import dataclass, replace
 from gateway.delta import at_work, commit, log
 from gateway.delta.containment import check_still_there, held_folder, is_under, local_path, opened
 from gateway.delta.features import Kept
+from gateway.delta.logged import agreed_state, state_of
 from gateway.delta.replay import Fields, State, check_file
 from gateway.delta.retention import deleted_files_ms
-from gateway.delta.table import Snapshot, agreed_state, open_snapshot, state_of
+from gateway.delta.table import Snapshot, of_this_table, open_snapshot
 from gateway.delta.vectors import file_of
 from gateway.delta.write import ATTEMPTS, check_own, check_snapshot_writable, conflict, storage_errors
 from gateway.errors import UserError, unsupported
@@ -70,7 +72,8 @@ def sweep(snapshot: Snapshot, hours: float | None, lite: bool) -> Swept:
     kept, told = _kept(root, state, before), {path for spec in state.removed.values() for path in _paths(root, spec)}
     untold = min(before, now - _LONGEST) if at_work.is_anybody(root) else before
     until = _commit_before(snapshot, before) if lite else None
-    found = list(_logged(snapshot, until) if lite else _listed(snapshot, root))
+    with of_this_table(snapshot):
+        found = list(_logged(snapshot, until) if lite else _listed(snapshot, root))
     counts: Counter[str] = Counter()
     sizes: dict[str, int] = {}
     for file in found:
@@ -124,7 +127,8 @@ def remove(snapshot: Snapshot, swept: Swept, alive: Callable[[], None]) -> int:
         try:
             # What others have added since it was looked at, or put back, stays.
             others = begun > snapshot.version + 1
-            kept = _kept(root, state_of(replace(snapshot, version=begun)), swept.before_ms) if others else set()
+            newest = replace(snapshot, version=begun, marker=None)
+            kept = _kept(root, state_of(newest), swept.before_ms) if others else set()
             count = _removed(root, held, [path for path in swept.paths if path not in kept], alive)
         except BaseException:
             _tell(root, held, "VACUUM END", {"status": "FAILED"}, {}, owed=True)
@@ -228,12 +232,14 @@ def _listed(snapshot: Snapshot, folder: str) -> Iterator[_File]:
         for entry in sorted(entries, key=lambda e: e.name):
             if _is_hidden(entry.name, shown) or entry.is_symlink():
                 continue
-            if entry.is_dir(follow_symlinks=False):
-                yield _File(entry.path, 0, 0, True)
-                yield from _listed(snapshot, entry.path)
-            elif entry.is_file(follow_symlinks=False):
-                found = entry.stat(follow_symlinks=False)
-                yield _File(entry.path, found.st_size, found.st_mtime_ns // 1_000_000)
+            # A file or folder that is gone by now somebody else has removed.
+            with contextlib.suppress(FileNotFoundError):
+                if entry.is_dir(follow_symlinks=False):
+                    yield _File(entry.path, 0, 0, True)
+                    yield from _listed(snapshot, entry.path)
+                elif entry.is_file(follow_symlinks=False):
+                    found = entry.stat(follow_symlinks=False)
+                    yield _File(entry.path, found.st_size, found.st_mtime_ns // 1_000_000)
 
 
 def _shown(snapshot: Snapshot) -> tuple[str, ...]:

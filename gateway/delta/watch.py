@@ -47,6 +47,30 @@ class Watch:
         return self._holds and all(now == _now(folder) for folder, now in self._seen.items())
 
 
+class FolderWatch(Watch):
+    """On a folder and those above it, up to one of `within`: what is made beside it in the folder that holds it is no change.
+
+    A folder that is moved, or made in the place of another, has changed itself, beside the one that holds it.
+    """
+
+    def __init__(self, folder: str, within: Within) -> None:
+        super().__init__([folder], within)
+        self._folder = (folder, _now(folder))
+
+    def unchanged(self) -> bool:
+        """Whether it stayed at its place; all above its own holder look as they did."""
+        if super().unchanged():
+            return True
+        folder, seen = self._folder
+        holder = os.path.dirname(folder)
+        if not self._holds or not seen or seen[-1] >= self._began - _TICK_NS:
+            return False
+        if any(now != _now(above) for above, now in self._seen.items() if above != holder):
+            return False
+        # The holder is the same folder, whatever is made in it; this one is looked at last, since it may be moved meanwhile.
+        return _now(holder)[:2] == self._seen[holder][:2] and _now(folder) == seen
+
+
 def unmoved(folder: str) -> Witness | None:
     """What shows that nothing was made, moved or removed in a folder since; None if that was a moment ago."""
     began = time.time_ns()

@@ -37,11 +37,12 @@ from gateway.delta.datafiles import DataFileWriter
 from gateway.delta.features import Kept, check_writable, refused
 from gateway.delta.fields import check_clustering, check_schema, nested_not_null, partition_columns
 from gateway.delta.indexed import check_named
+from gateway.delta.logged import specs_of
 from gateway.delta.properties import FEED, ROW_TRACKING, SUSPENDED, WIDENING, asked, check_feed_columns
 from gateway.delta.replay import removal
 from gateway.delta.row_ids import numbered, with_numbers
 from gateway.delta.schema import MAPPING, Column, UnreadableType, holds_char, nullable, parse_schema
-from gateway.delta.table import Snapshot, forget, open_snapshot, open_to_add, specs_of
+from gateway.delta.table import Snapshot, forget, open_snapshot, open_to_add
 from gateway.errors import UserError, storage_told
 
 ATTEMPTS = 30

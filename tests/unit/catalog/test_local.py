@@ -170,15 +170,16 @@ def test_what_a_disk_refuses_is_told(catalog: LocalCatalog, monkeypatch: pytest.
     assert sorted(catalog.schemas()) == ["Sales", "default"] and catalog.schema_comment("sales") == "about money"
 
 
+@pytest.mark.parametrize("refused", [errno.EIO, errno.EDQUOT])
 def test_a_table_that_has_gone_is_dropped_whatever_stays_of_it(
-    catalog: LocalCatalog, monkeypatch: pytest.MonkeyPatch
+    catalog: LocalCatalog, monkeypatch: pytest.MonkeyPatch, refused: int
 ) -> None:
     catalog.put(StoredKeys(TableName("main", "sales", "Orders"), "another"), False)
     unlink = os.unlink
 
     def failing(path: str, **where: Any) -> None:
         if path.endswith(".keys.json"):
-            raise OSError(errno.EIO, os.strerror(errno.EIO))
+            raise OSError(refused, os.strerror(refused))
         unlink(path, **where)
 
     monkeypatch.setattr(os, "unlink", failing)

@@ -14,10 +14,11 @@ import pytest
 
 from gateway import sqltypes as t
 from gateway.delta.commit import checkpoint
+from gateway.delta.logged import specs_of
 from gateway.delta.parsed_statistics import with_texts
 from gateway.delta.predicates import Comparison
 from gateway.delta.pruning import prune
-from gateway.delta.table import Snapshot, forget, open_snapshot, specs_of
+from gateway.delta.table import Snapshot, forget, open_snapshot
 from gateway.delta.write import append, create_table
 from gateway.errors import UnsupportedError
 

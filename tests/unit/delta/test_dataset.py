@@ -148,3 +148,11 @@ def test_few_places(monkeypatch: pytest.MonkeyPatch, live: list[int] | None, row
     assert DataFile("x", 1, {}, mask, rows).is_sparse is is_sparse
     if mask is not None:  # with rows behind its end, which are alive
         assert not DataFile("x", 1, {}, mask[:20], rows).is_sparse
+
+
+def test_a_file_that_is_gone_is_told_in_the_systems_words(tmp_path: Path) -> None:
+    path = str(tmp_path / "gone.parquet")
+    file = DataFile(path, 10, {}, None)
+    with pytest.raises(ServerError) as caught:
+        list(read_file(file, (ID,), pa.schema([("id", pa.int64())]), (str(tmp_path),)))
+    assert caught.value.message == f"Error while reading file {path}: No such file or directory"

@@ -11,6 +11,7 @@ import datafusion
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake.exceptions import DeltaError
 
 from gateway import sqltypes as t
 from gateway.delta import history, log_paths, plan_message
@@ -174,6 +175,18 @@ def test_gap_and_damage_are_errors(versions: str, tmp_path: Path) -> None:
     Path(commit_path(str(tmp_path / "u"), 1)).write_text('{"add": {"path"')
     with pytest.raises(ServerError, match="cannot be read"):
         open_snapshot(str(tmp_path / "u"))
+
+
+def test_a_log_that_the_system_does_not_let_us_read_is_no_damaged_one(
+    versions: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def opened(*_: object) -> None:
+        raise DeltaError(f"Kernel error -> LocalFileSystem\n Unable to open file {versions}/x: Too many (os error 24)")
+
+    monkeypatch.setattr("gateway.delta.table.opened", opened)
+    with pytest.raises(ServerError, match=r"of the log of .* cannot be used: Too many open files\.") as caught:
+        open_snapshot(versions)
+    assert caught.value.condition == "FAILED_READ_FILE"
 
 
 def test_damaged_refresh_recovers(versions: str) -> None:

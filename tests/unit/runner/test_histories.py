@@ -19,7 +19,7 @@ _STEPS = 14
 
 @pytest.mark.parametrize("kind", ["plain", "vectors", "checks"])
 @pytest.mark.parametrize("partitioned", [False, True])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_a_history_is_what_its_statements_say(session: Session, seed: int, partitioned: bool, kind: str) -> None:
     history = History(session, seed, folder_of(session), partitioned, kind)
     for _ in range(_STEPS):
@@ -28,7 +28,7 @@ def test_a_history_is_what_its_statements_say(session: Session, seed: int, parti
         history.compare(f"SELECT k, s, d, p FROM t VERSION AS OF {version}", rows, f"version {version}")
 
 
-@pytest.mark.parametrize("seed", seeds(0, 12))
+@pytest.mark.parametrize("seed", seeds(0, 6))
 def test_a_history_of_a_table_with_features(session: Session, seed: int, tmp_path: Path) -> None:
     allowed = session.runner.environment(session.state).tables.paths.roots[-1]
     files = Path(allowed) / tmp_path.name

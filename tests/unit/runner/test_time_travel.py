@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from gateway.catalog.local import LocalCatalog
+from gateway.delta import table
 from gateway.delta.log import commit_path
 from gateway.errors import GatewayError
 from gateway.runner import Runner
@@ -166,3 +168,23 @@ def test_only_tables_have_versions(travelled: Session, source: str, what: str, h
     with pytest.raises(GatewayError, match=f"time travel on a {what}") as caught:
         travelled.run(f"{source}{'' if how.startswith('@') else ' '}{how}")
     assert (caught.value.condition, caught.value.sqlstate) == ("UNSUPPORTED_FEATURE", "0A000")
+
+
+@pytest.mark.parametrize("sql", ["SELECT count(*) FROM t VERSION AS OF 1", "RESTORE TABLE t TO VERSION AS OF 1"])
+def test_who_writes_and_makes_tables_beside_it_keeps_nobody_from_a_version(
+    travelled: Session, runner: Runner, monkeypatch: pytest.MonkeyPatch, sql: str
+) -> None:
+    place, opened, times = Path(place_of(runner)), table._open, iter(range(4))
+
+    def beside(*arguments: Any) -> Any:
+        found = opened(*arguments)
+        if next(times, None) is not None:
+            for folder in (place, place.parent):
+                (folder / "_beside").mkdir()
+                (folder / "_beside").rmdir()
+        return found
+
+    monkeypatch.setattr(table, "_open", beside)
+    travelled.run("ALTER TABLE t SET TBLPROPERTIES ('delta.deletedFileRetentionDuration' = 'interval 9999 weeks')")
+    travelled.run(sql)
+    assert next(times, None) is None

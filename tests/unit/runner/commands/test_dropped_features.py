@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from gateway.delta import log
-from gateway.delta.table import open_snapshot, specs_of
+from gateway.delta.logged import specs_of
+from gateway.delta.table import open_snapshot
 from tests.live.tables import alter
 from tests.unit.runner.session import Session, refused
 from tests.unit.runner.written import count_versions, folder_of, newest_commit, newest_info, rows_elsewhere

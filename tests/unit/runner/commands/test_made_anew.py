@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gateway.delta import changes, commit, log, table
+from gateway.delta import changes, commit, log, logged
 from gateway.delta.replay import replayed
 from gateway.errors import GatewayError
 from tests.unit.runner.session import Session
@@ -109,7 +109,7 @@ def test_what_a_log_says_is_not_taken_from_another_table(
         return path.replace(root, f"{root.rpartition('/')[0]}/other")
 
     monkeypatch.setattr(log, "actions", lambda path, version: actions(elsewhere(path), version))
-    monkeypatch.setattr(table, "replayed", lambda path, version, within: replayed(elsewhere(path), version, within))
+    monkeypatch.setattr(logged, "replayed", lambda path, version, within: replayed(elsewhere(path), version, within))
     with pytest.raises(GatewayError) as caught:
         session.run(write)
     assert caught.value.retryable, caught.value
