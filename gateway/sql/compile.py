@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gateway.delta.predicates import Predicate
+from gateway.errors import UserError
 from gateway.sql.bind.parameters import Given
 from gateway.sql.bind.relations import Tables
 from gateway.sql.bind.resolve import Binder, BoundQuery, Node
@@ -37,7 +38,7 @@ from gateway.sql.typed.catalogue import Context
 from gateway.sql.typed.coerce import coerced
 from gateway.sql.typed.copies import with_inlined
 from gateway.sql.typed.nodes import Expr, Project, Rel
-from gateway.sqltypes import StructField, StructType, has_variant, struct
+from gateway.sqltypes import VOID, MapType, StructField, StructType, has_variant, struct
 from gateway.worker_jobs import TempView
 
 
@@ -68,7 +69,7 @@ class Compiled:
     @property
     def in_order(self) -> bool:
         """Whether what is computed above a sort has its rows in that order."""
-        return is_in_order(self.rel)
+        return is_in_order(self.rel, CATALOGUE)
 
     @property
     def compares_floats(self) -> bool:
@@ -111,6 +112,7 @@ def compile_query(query: BoundQuery, context: Context, answers: bool = False) ->
     rel = query.rel if query.ids is None else with_inlined(query.rel, query.ids)
     check_extent(rel)
     check_variants(rel)
+    _check_keys(rel)
     rel = without_passed_rows(counted(rel))
     rows = known_rows(rel, context) if answers else None
     if rows is not None:
@@ -137,6 +139,13 @@ def compile_query(query: BoundQuery, context: Context, answers: bool = False) ->
     repeats = query.ids is not None and query.ids.domains
     plain = not has_subqueries and hands_on(rel)
     return Compiled(query.schema, rel, generated, hints, lowering.may_raise, plain, repeats)
+
+
+def _check_keys(rel: Rel) -> None:
+    """No column is a map that is made with NULL for a key, of which no type could be told."""
+    for e in rel.exprs if isinstance(rel, Project) else ():
+        if isinstance(e, b.Call) and e.fn == "map" and isinstance(e.type, MapType) and e.args and e.type.key == VOID:
+            raise UserError("NULL_MAP_KEY", "Cannot use null as map key.", span=e.span)
 
 
 def projected(query: BoundQuery, binder: Binder, exprs: list[Expr], schema: StructType) -> BoundQuery:

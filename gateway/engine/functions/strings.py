@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import functools
+import itertools
 import re
 from typing import Any
 from urllib.parse import quote, unquote
@@ -236,6 +237,18 @@ def initcap(value: str) -> str:
 
 def _capitalised(word: str) -> str:
     return word[0].title() + word.lower()[len(word[0].lower()) :] if word else word
+
+
+@scalar("translate")
+def translate(value: str, matched: str, replaced: str) -> str:
+    """Each character of `matched` by that at its place in `replaced`; without one there, or with NUL, it goes, as in Spark."""
+    return value.translate(_translations(matched, replaced))
+
+
+@functools.lru_cache(maxsize=64)
+def _translations(matched: str, replaced: str) -> dict[int, str]:
+    pairs = itertools.zip_longest(matched, replaced[: len(matched)], fillvalue="")
+    return {ord(char): other.strip("\0") for char, other in reversed(list(pairs))}  # the first of equals holds
 
 
 @scalar("mask")

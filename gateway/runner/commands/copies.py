@@ -30,7 +30,8 @@ from gateway.sql.read import command_nodes as c
 from gateway.sql.read.commands import parse_statement
 from gateway.sql.typed import nodes as b
 from gateway.sql.typed.assignment import overflown
-from gateway.sql.typed.coerce import can_upcast, coerced, nullable_inside, plain
+from gateway.sql.typed.coerce import can_upcast, coerced
+from gateway.sql.typed.common_types import nullable_inside, plain
 from gateway.sqltypes import StructField, StructType, struct
 
 _OPTIONS = ("force", "mergeschema")

@@ -16,7 +16,7 @@ from gateway.delta.schema import holds_char, parse_schema
 from gateway.errors import Span, UnsupportedError, UserError, unsupported
 from gateway.runner.commands.columns import added
 from gateway.sql.read import command_nodes as c
-from gateway.sql.typed.coerce import nullable_inside
+from gateway.sql.typed.common_types import nullable_inside
 from gateway.sqltypes import VOID, DataType, StructField, StructType
 
 EVOLVES = "WITH SCHEMA EVOLUTION"

@@ -35,7 +35,8 @@ from gateway.sql.compile import binder_of, compile_query, queried
 from gateway.sql.functions.fold import fold
 from gateway.sql.read import command_nodes as c
 from gateway.sql.typed import nodes as b
-from gateway.sql.typed.coerce import coerced, plain
+from gateway.sql.typed.coerce import coerced
+from gateway.sql.typed.common_types import plain
 from gateway.sqltypes import BINARY, BOOLEAN, FRACTIONALS, INTEGRALS, STRING, DecimalType, StructField
 
 # Types of columns whose constants the engine tells as literals have them.

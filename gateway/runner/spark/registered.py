@@ -32,7 +32,8 @@ from gateway.sql.read.statement import read_statement
 from gateway.sql.spark.allowed import check_expression
 from gateway.sql.spark.made_table import check_definition
 from gateway.sql.spark.respell import Head, Respelt, database
-from gateway.sql.typed.coerce import can_upcast, nullable_inside, plain
+from gateway.sql.typed.coerce import can_upcast
+from gateway.sql.typed.common_types import nullable_inside, plain
 from gateway.sqltypes import StructField, StructType, quote_part, quoted_text, struct
 
 _DEFAULTS = {key: DEFAULT_ZONE if key == TIMEZONE else "true" for key in SPARK_SETTINGS}

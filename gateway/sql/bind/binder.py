@@ -15,7 +15,7 @@ from gateway.sql.bind.parameters import Given
 from gateway.sql.bind.scope import Scope
 from gateway.sql.read.tree import span_of
 from gateway.sql.typed.catalogue import Catalogue, Context, is_generator
-from gateway.sql.typed.coerce import plain
+from gateway.sql.typed.common_types import plain
 from gateway.sql.typed.nodes import Call, Col, Expr, Ids, Rel
 from gateway.sqltypes import BOOLEAN, DataType
 
@@ -62,6 +62,12 @@ def not_scalar(name: str, span: Span | None) -> UserError:
     """NOT_A_SCALAR_FUNCTION for a function that stands in FROM alone."""
     message = f"`{name.lower()}` appears as a scalar expression here, but the function was defined as a table function."
     return UserError("NOT_A_SCALAR_FUNCTION", message, span=span)
+
+
+def outside_select(clause: str, span: Span | None) -> UserError:
+    """UNSUPPORTED_GENERATOR.OUTSIDE_SELECT for a generator in a clause that takes none."""
+    message = f"The generator is not supported: outside the SELECT clause, found: {clause}."
+    return UserError("UNSUPPORTED_GENERATOR.OUTSIDE_SELECT", message, span=span)
 
 
 def no_routine(name: str, span: Span | None) -> UserError:
@@ -136,8 +142,7 @@ class Expressions:
         if row is not None and row.from_only:
             return not_scalar(node.name, span_of(node))
         if self._clause:
-            message = f"The generator is not supported: outside the SELECT clause, found: {self._clause}."
-            return UserError("UNSUPPORTED_GENERATOR.OUTSIDE_SELECT", message, span=span_of(node))
+            return outside_select(self._clause, span_of(node))
         message = f"The generator is not supported: nested in the expression {node.name.lower()}."
         return UserError("UNSUPPORTED_GENERATOR.NESTED_IN_EXPRESSIONS", message, span=span_of(node))
 

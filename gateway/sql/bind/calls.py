@@ -50,7 +50,7 @@ def bound_call(
         arg = binder.bind(items[0], scope)
         return cast_to(arg, CAST_FUNCTIONS[lower], False, span, implicit=True)
     if lower == "struct":
-        return _struct(binder, items, scope, span)
+        return _struct(binder, items, distinct, scope, span)
     if lower in ("grouping", "grouping_id"):
         args = tuple(binder.bind(i, scope) for i in items)
         type_ = TINYINT if lower == "grouping" else BIGINT
@@ -113,40 +113,38 @@ def _star_call(
         one = Lit(INT, False, 1)
         return called(binder, "count", (one,), (span,), span, where=condition, star=True, windowed=windowed)
     args = expanded(binder, items, scope)
-    if alone and isinstance(items[0], exp.Column):
+    if (
+        alone
+        and isinstance(items[0], exp.Column)
+        and scope.qualified([p.name for p in items[0].parts[:-1]]) is not None
+    ):
         raise UserError(
             "INVALID_USAGE_OF_STAR_WITH_TABLE_IDENTIFIER_IN_COUNT",
             "Invalid usage of '*' with a table name in count().",
             span=span,
         )
     if name == "struct":
-        members: list[Expr] = []
-        for index, item in enumerate(items):
-            for arg in expanded(binder, [item], scope):
-                label = _label(item, index)
-                own = arg.name if isinstance(arg, Col) else getattr(arg, "shown", None)
-                if is_star(item) and own:
-                    label = Lit(STRING, False, own, own if isinstance(arg, Call) else None)
-                members += [label, arg]
-        return _renamed(called(binder, "named_struct", tuple(members), (), span), "struct")
+        return _struct(binder, items, distinct, scope, span)
     return called(binder, name, tuple(args), (), span, distinct=distinct, where=condition, windowed=windowed)
 
 
-def _struct(binder: Expressions, items: list[Node], scope: Scope, span: Span | None) -> Expr:
-    args: list[Expr] = []
-    for index, item in enumerate(items):
-        value = binder.bind(item.this if isinstance(item, exp.Alias) else item, scope)
-        args += [_label(item, index), value]
-    return _renamed(called(binder, "named_struct", tuple(args), (), span), "struct")
+def _struct(binder: Expressions, items: list[Node], distinct: bool, scope: Scope, span: Span | None) -> Expr:
+    members = _members(binder, items, scope)
+    return _renamed(called(binder, "named_struct", members, (), span, distinct=distinct), "struct")
 
 
 def row_value(binder: Expressions, node: exp.Tuple, scope: Scope) -> Expr:
-    args: list[Expr] = []
-    for index, item in enumerate(node.expressions):
-        inner = item.this if isinstance(item, exp.Alias) else item
-        name = item.alias if isinstance(item, exp.Alias) else _natural_name(item, index)
-        args += [Lit(STRING, False, name), binder.bind(inner, scope)]
-    return called(binder, "named_struct", tuple(args), (), span_of(node))
+    return called(binder, "named_struct", _members(binder, node.expressions, scope), (), span_of(node))
+
+
+def _members(binder: Expressions, items: Sequence[Node], scope: Scope) -> tuple[Expr, ...]:
+    """Names and values of the fields of struct() or a row, with what stars stand for."""
+    members: list[Expr] = []
+    for index, item in enumerate(items):
+        for value in expanded(binder, [item], scope):
+            label = Lit(STRING, False, _own_name(value)) if is_star(item) else _label(item, index)
+            members += [label, value]
+    return tuple(members)
 
 
 def extract(binder: Expressions, node: exp.Extract, scope: Scope) -> Expr:
@@ -163,6 +161,11 @@ def trim(binder: Expressions, node: exp.Trim, scope: Scope) -> Expr:
     return called(binder, name, args, (), span_of(node))
 
 
+def _own_name(arg: Expr) -> str:
+    """What a star names one of the columns that it stands for."""
+    return arg.name if isinstance(arg, Col) else str(getattr(arg, "shown", ""))
+
+
 def _label(item: Node, index: int) -> Lit:
     """The name of a field of struct(); `text` is set where it was given."""
     if isinstance(item, exp.Alias):
@@ -171,9 +174,11 @@ def _label(item: Node, index: int) -> Lit:
 
 
 def _natural_name(item: Node, index: int) -> str:
-    """The name of a field made from an expression without alias: the column's, else by position."""
+    """The name of a field made from an expression without alias: the column's, a key's or field's, else by position."""
     if isinstance(item, exp.Column):
         return str(item.this.name)
+    if isinstance(item, exp.Bracket) and item.expressions[0].is_string:
+        return str(item.expressions[0].this)
     return str(item.expression.name) if isinstance(item, exp.Dot) else f"col{index + 1}"
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from gateway.errors import Span, UserError, unsupported
-from gateway.sql.typed.coerce import can_cast, cast_nullable, cast_refusal, could_cast, keeps_keys, plain
+from gateway.sql.typed.coerce import can_cast, cast_nullable, cast_refusal, could_cast, keeps_keys
+from gateway.sql.typed.common_types import plain
 from gateway.sql.typed.nodes import Cast, Expr
 from gateway.sqltypes import (
     BIGINT,

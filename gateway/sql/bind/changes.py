@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from sqlglot import exp
 
 from gateway.errors import Span, UserError, unsupported
+from gateway.sql.bind.columns import check_no_star
 from gateway.sql.bind.resolve import Binder
 from gateway.sql.bind.scope import Scope, Source, field_of
 from gateway.sql.bind.sites import called
@@ -133,8 +134,9 @@ class ChangeBinder:
         return coerced(found, column.type)
 
     def _plain(self, tree: exp.Expr, bind: Bind, is_condition: bool) -> b.Expr:
-        """An expression that a change takes: no function that is not deterministic, no aggregate, subqueries where Databricks
-        has them."""
+        """An expression that a change takes: no function that is not deterministic, no aggregate, no star, subqueries where
+        Databricks has them."""
+        check_no_star(tree)
         expressions, span = self.binder.expressions, span_of(tree)
         expressions.random, before, self.ids.subqueries = False, self.ids.subqueries, False
         found = bind()

@@ -15,7 +15,7 @@ from gateway.sql.functions.context import SURROUNDINGS
 from gateway.sql.functions.fold import fold
 from gateway.sql.functions.operators import comparison
 from gateway.sql.typed.catalogue import is_steady
-from gateway.sql.typed.coerce import plain
+from gateway.sql.typed.common_types import plain
 from gateway.sql.typed.nodes import Call, Case, Cast, Col, Expr, Lit
 from gateway.sql.typed.walk import has_columns, nodes
 from gateway.sqltypes import INT, STRING, CharType, DataType, is_nested

@@ -11,10 +11,11 @@ from gateway.errors import UserError, unsupported
 from gateway.sql.bind.binder import Expressions
 from gateway.sql.bind.scope import BARE, METADATA, Scope, all_fields, field_of
 from gateway.sql.bind.sites import called
-from gateway.sql.functions.collections import BRACKETS, item_nullable
+from gateway.sql.functions.collections import BRACKETS, STARRED, item_nullable
 from gateway.sql.functions.variants import extraction
 from gateway.sql.read.tree import span_of
-from gateway.sql.typed.coerce import coerced, implicit_type, plain
+from gateway.sql.typed.coerce import coerced, implicit_type
+from gateway.sql.typed.common_types import plain
 from gateway.sql.typed.nodes import Call, Cast, Col, Expr, Lit
 from gateway.sqltypes import BIGINT, INT, STRING, VOID, ArrayType, MapType, StructType, is_integral
 
@@ -22,6 +23,8 @@ Node = exp.Expr
 
 
 def column(binder: Expressions, node: exp.Column, scope: Scope) -> Expr:
+    if isinstance(node.this, exp.Star):
+        return star(binder, node, scope)
     parts = [node.args[k].name for k in ("catalog", "db", "table", "this") if node.args.get(k) is not None]
     found = scope.resolve(parts, span_of(node))
     if found is not None:
@@ -77,7 +80,10 @@ def bracket(binder: Expressions, node: exp.Bracket, scope: Scope) -> Expr:
         return Call(t.element, nullable, "_array_item", (base, coerced(index, INT)), span=span)
     if isinstance(t, MapType):
         key = implicit_type(index.type, (t.key,))
-        if key is None:
+        if t.key == VOID and index.type == STRING:
+            message = 'Cannot resolve the key of the map due to data type mismatch: cannot cast "STRING" to "VOID".'
+            raise UserError("DATATYPE_MISMATCH.CAST_WITHOUT_SUGGESTION", message, span=span)
+        if key is None or (t.key == VOID and index.type != VOID):
             raise UserError(
                 "DATATYPE_MISMATCH.UNEXPECTED_INPUT_TYPE",
                 f'The key of the map must be of type "{t.key.sql}", but it has the type "{index.type.sql}".',
@@ -109,10 +115,17 @@ def expanded(binder: Expressions, items: Sequence[Node], scope: Scope) -> list[E
             qualifier = [p.name for p in item.parts[:-1]]
             if item.this.args.get("except_") and scope.qualified(qualifier) is None:
                 raise unsupported("EXCEPT of a struct's fields", span_of(item))
-            args += left_by_except(star_columns(item, scope), item.this, scope.of(qualifier))
+            args += left_by_except(list(map(_starred, star_columns(item, scope))), item.this, scope.of(qualifier))
         else:
             args.append(binder.bind(item.this if isinstance(item, exp.Alias) else item, scope))
     return args
+
+
+def _starred(column: Expr) -> Expr:
+    """A field of a struct as what a star among arguments stands for: names of functions show it with an alias."""
+    return (
+        replace(column, data=(*column.data, STARRED)) if isinstance(column, Call) and column.fn == "_field" else column
+    )
 
 
 def left_by_except(columns: list[Expr], star: Node, scope: Scope) -> list[Expr]:
@@ -156,14 +169,15 @@ def star_columns(node: exp.Column, scope: Scope) -> list[Expr]:
     """What ``t.*`` or ``struct_column.*`` stands for."""
     parts = [node.args[k].name for k in ("catalog", "db", "table") if node.args.get(k) is not None]
     columns: Sequence[Expr] | None = scope.qualified(parts)
-    if columns is None:
-        columns = scope.star_before(parts)
     if columns is not None:
         return list(columns)
     hidden = parts[-1].lower() == METADATA and any(s.metadata is not None for s in scope.sources)
-    base = None if hidden else scope.resolve(parts, span_of(node))
+    base = None if hidden else scope.resolve(parts, span_of(node), enclosed=True)
     if base is not None and isinstance(base.type, StructType):
         return all_fields(base, span_of(node))
+    columns = scope.star_around(parts, span_of(node))
+    if columns is not None:
+        return list(columns)
     raise UserError(
         "CANNOT_RESOLVE_STAR_EXPAND",
         f"Cannot resolve {'.'.join(f'`{p}`' for p in parts)}.* given input columns.",
@@ -187,14 +201,18 @@ def check_stars(select: Node) -> None:
     clauses = [select.args.get(name) for name in ("group", "having", "qualify", "order")]
     clauses += [join.args.get("on") for join in select.args.get("joins") or ()]
     for clause in clauses:
-        found = _stray_star(clause) if clause is not None else None
-        if found is not None:
-            raise UserError(
-                "INVALID_USAGE_OF_STAR_OR_REGEX", "Invalid usage of '*' in this clause.", span=span_of(found)
-            )
+        if clause is not None:
+            check_no_star(clause)
 
 
-def _stray_star(node: Node) -> Node | None:
+def check_no_star(node: Node) -> None:
+    """Raise INVALID_USAGE_OF_STAR_OR_REGEX for a star in `node`."""
+    found = stray_star(node)
+    if found is not None:
+        raise UserError("INVALID_USAGE_OF_STAR_OR_REGEX", "Invalid usage of '*' in this clause.", span=span_of(found))
+
+
+def stray_star(node: Node) -> Node | None:
     """A star that is neither that of a query further in nor ``count(*)``."""
     if isinstance(node, exp.Query):
         return None
@@ -203,4 +221,4 @@ def _stray_star(node: Node) -> Node | None:
     counts = isinstance(node, exp.Anonymous) and node.name.lower() == "count" and len(node.expressions) == 1
     if counts and isinstance(node.expressions[0], exp.Star):
         return None
-    return next((found for child in node.iter_expressions() if (found := _stray_star(child)) is not None), None)
+    return next((found for child in node.iter_expressions() if (found := stray_star(child)) is not None), None)

@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from gateway.sql.bind.logged import kept_tree
 from gateway.sql.read.commands import parse_expression
-from gateway.sql.typed.coerce import plain
+from gateway.sql.typed.common_types import plain
 from gateway.sqltypes import DataType
 
 _WORD = "default"

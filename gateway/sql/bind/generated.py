@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from gateway.errors import Span, UserError, unsupported
 from gateway.sql.bind.relations import Relations
-from gateway.sql.typed.nodes import Call, Col, Expr, Generate, OneRow, Rel
-from gateway.sql.typed.walk import children
+from gateway.sql.typed.nodes import Call, Col, Expr, Generate, OneRow, Rel, Window
+from gateway.sql.typed.walk import children, contains
 from gateway.sqltypes import StructType
 
 
@@ -63,6 +63,13 @@ class Generators:
                 self.refuse(output, "another item beside aggregates", span)
             elif isinstance(output, Col):
                 seen.add(output.id)
+
+    def check_ungrouped(self) -> None:
+        """Beside no aggregate none holds a window function."""
+        for made in self._made:
+            if contains(made.generator, Window):
+                text = "A generator of a select list without aggregates can't hold window functions."
+                raise UserError("UNSUPPORTED_EXPR_FOR_OPERATOR", text, span=made.generator.span)
 
     def calls(self) -> list[Call]:
         """The generators themselves."""

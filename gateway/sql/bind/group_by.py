@@ -9,7 +9,8 @@ from typing import Any
 from sqlglot import exp
 
 from gateway.errors import Span, UnsupportedError, UserError, unsupported
-from gateway.sql.bind.columns import is_star
+from gateway.sql.bind.binder import outside_select
+from gateway.sql.bind.columns import stray_star
 from gateway.sql.bind.generated import Generators
 from gateway.sql.bind.grouping import Grouping, has_grouping_call
 from gateway.sql.bind.items import Item
@@ -18,9 +19,10 @@ from gateway.sql.bind.organization import ordinal_of
 from gateway.sql.bind.relations import Relations
 from gateway.sql.bind.scope import Scope
 from gateway.sql.read.tree import span_of
+from gateway.sql.typed.catalogue import is_generator, is_steady
 from gateway.sql.typed.keys import key
-from gateway.sql.typed.nodes import Agg, Col, Expr, Lit, Window
-from gateway.sql.typed.walk import children, contains
+from gateway.sql.typed.nodes import Agg, Col, Expr, Lit, Subquery, Window
+from gateway.sql.typed.walk import children, contains, nodes
 from gateway.sqltypes import BIGINT, has_map, has_variant
 
 Node = exp.Expr
@@ -43,11 +45,7 @@ class GroupBy:
             if any(contains(e, Agg) for e in exprs) or having:
                 return Grouping(self.ids, [], None)
             if any(has_grouping_call(e) for e in exprs):
-                raise UserError(
-                    "UNSUPPORTED_GROUPING_EXPRESSION",
-                    "grouping()/grouping_id() can only be used with GroupingSets/Cube/Rollup.",
-                    span=span_of(self.node),
-                )
+                raise _grouping_call(span_of(self.node))
             return None
         named = group.args.get("all") and (
             scope.first("all") is not None or any(i.name.lower() == "all" for i in items)
@@ -130,16 +128,15 @@ class GroupBy:
         return result
 
     def _members(self, tree: Node, scope: Scope, items: list[Item]) -> tuple[Expr, ...]:
-        if isinstance(tree, exp.Tuple):
-            return tuple(self._key(e, scope, items) for e in tree.expressions)
-        return (self._key(tree, scope, items),)
+        members = tree.expressions if isinstance(tree, exp.Tuple) else [tree]
+        return tuple(self._key(e, scope, items, in_sets=True) for e in members)
 
-    def _key(self, tree: Node, scope: Scope, items: list[Item]) -> Expr:
+    def _key(self, tree: Node, scope: Scope, items: list[Item], *, in_sets: bool = False) -> Expr:
         expr = self.expressions.bind(tree, scope)
         self._refuse_lateral(tree, scope, items)
         ordinal = ordinal_of(tree, expr) if self.binder.context.group_by_ordinal else None
         if ordinal is not None:
-            if any(is_star(e) for e in self.node.expressions):
+            if any(stray_star(e) is not None for e in self.node.expressions):
                 raise UserError(
                     "STAR_GROUP_BY_POS",
                     "Star (*) is not allowed in a select list when GROUP BY an ordinal position is used.",
@@ -165,13 +162,30 @@ class GroupBy:
             raise UserError(
                 "GROUP_BY_AGGREGATE", "Aggregate functions are not allowed in GROUP BY.", span=span_of(tree)
             )
+        if in_sets:
+            self._check_set_key(expr, span_of(tree))
         if contains(expr, Window):
             raise UserError(
                 "UNSUPPORTED_EXPR_FOR_OPERATOR", "Window functions are not allowed in GROUP BY.", span=span_of(tree)
             )
+        if has_grouping_call(expr):
+            raise _grouping_call(span_of(tree))
+        if is_generator(expr, self.binder.catalogue):
+            raise UserError(
+                "UNSUPPORTED_EXPR_FOR_OPERATOR", "A generator is not allowed in GROUP BY.", span=span_of(tree)
+            )
         self.generators.refuse(expr, "GROUP BY", span_of(tree))
         _check_grouped(expr, span_of(tree))
         return expr
+
+    def _check_set_key(self, expr: Expr, span: Span | None) -> None:
+        """Of grouping sets, whose keys Spark computes before it groups."""
+        if is_generator(expr, self.binder.catalogue):
+            raise outside_select("Aggregate", span)
+        if contains(expr, Window) or any(isinstance(e, Subquery) and e.outer for e in nodes(expr)):
+            raise unsupported("grouping sets of window functions or correlated subqueries", span)
+        if not is_steady(expr, self.binder.catalogue):
+            raise unsupported("grouping sets of what differs from call to call", span)
 
     def _refuse_lateral(self, tree: Node, scope: Scope, items: list[Item]) -> None:
         """Like Spark, group by no alias of an item that itself refers to an alias."""
@@ -198,6 +212,11 @@ def _check_grouped(expr: Expr, span: Span | None) -> None:
         )
     if has_map(expr.type):
         raise unsupported(f"GROUP BY an expression of type {expr.type.sql}", span)
+
+
+def _grouping_call(span: Span | None) -> UserError:
+    text = "grouping()/grouping_id() can only be used with GroupingSets/Cube/Rollup."
+    return UserError("UNSUPPORTED_GROUPING_EXPRESSION", text, span=span)
 
 
 def _lateral_in_group(span: Span | None) -> UnsupportedError:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gateway.errors import Span, UserError, unsupported
 from gateway.sql.bind.correlations import misplaced, mixed
 from gateway.sql.bind.nullability import Nullability
+from gateway.sql.typed.foldable import is_foldable
 from gateway.sql.typed.keys import key
 from gateway.sql.typed.nodes import (
     Agg,
@@ -29,10 +30,12 @@ from gateway.sql.typed.nodes import (
 from gateway.sql.typed.walk import children, contains, has_outer, nodes, rebuilt
 from gateway.sqltypes import BIGINT, BOOLEAN, INT, TINYINT
 
+_OF_SETS = ("grouping", "grouping_id")
+
 
 def has_grouping_call(expr: Expr) -> bool:
     """Whether grouping() or grouping_id() is used."""
-    return any(isinstance(e, Call) and e.fn in ("grouping", "grouping_id") for e in nodes(expr))
+    return any(isinstance(e, Call) and e.fn in _OF_SETS for e in nodes(expr))
 
 
 @dataclass(slots=True)
@@ -75,7 +78,7 @@ class Grouping:
             return expr
         if isinstance(expr, Agg):
             return self._aggregate(expr)
-        if isinstance(expr, Call) and expr.fn in ("grouping", "grouping_id"):
+        if isinstance(expr, Call) and expr.fn in _OF_SETS:
             return self._grouping(expr)
         if isinstance(expr, Col):
             if expr.outer or expr.id in self.free:
@@ -99,7 +102,7 @@ class Grouping:
         """UserError for grouping() and grouping_id() of what is no key, which Spark tells before a column that is none."""
         for e in exprs:
             for part in nodes(e):
-                if isinstance(part, Call) and part.fn in ("grouping", "grouping_id"):
+                if isinstance(part, Call) and part.fn in _OF_SETS:
                     self._grouping(part)
 
     def check_correlation(self, exprs: Iterable[Expr], span: Span | None) -> None:
@@ -114,7 +117,7 @@ class Grouping:
             if isinstance(child, Lit) and key(child) in self._by_key:
                 raise unsupported("a constant that is a grouping key inside an expression")
         if isinstance(expr, Window) and isinstance(expr.fn, Agg):  # Spark puts no key in the place of its arguments
-            column = next((e for arg in expr.fn.args for e in nodes(arg) if key(e) in self._by_key), None)
+            column = next((e for arg in expr.fn.args for e in _outside_aggregates(arg) if key(e) in self._by_key), None)
             if isinstance(column, Col):
                 raise _missing(column)
         return self.nullability.after(rebuilt(expr, self.rewrite), expr)
@@ -188,6 +191,14 @@ class Grouping:
         return sum(1 << (count - 1 - i) for i in range(count) if i not in keys)
 
 
+def _outside_aggregates(expr: Expr) -> Iterator[Expr]:
+    """Its parts that are no operands of aggregates, nor of grouping()."""
+    if not isinstance(expr, Agg) and not (isinstance(expr, Call) and expr.fn in _OF_SETS):
+        yield expr
+        for child in children(expr):
+            yield from _outside_aggregates(child)
+
+
 def _ungrouped(column: Col) -> UserError:
     return UserError(
         "MISSING_GROUP_BY",
@@ -245,7 +256,8 @@ class Windows:
         if column is None:
             column = Col(window.type, window.nullable, self.ids.take(), "")
             self._known[k] = column
-            self.windows.append(window)
+            kept = tuple(p for p in window.partition if not is_foldable(p))  # of a constant nobody asks for its value
+            self.windows.append(replace(window, partition=kept))
             self.columns.append(column)
         return column
 

@@ -15,11 +15,14 @@ from gateway.sql.bind.relations import Relations
 from gateway.sql.bind.scope import Scope
 from gateway.sql.read.tree import span_of
 from gateway.sql.typed.catalogue import is_generator, is_steady
-from gateway.sql.typed.nodes import Agg, Call, Cast, Col, Expr, Lit, Window
-from gateway.sql.typed.walk import children
+from gateway.sql.typed.nodes import Agg, Call, Cast, Col, Expr, Lit, Subquery, Window
+from gateway.sql.typed.walk import children, contains
 from gateway.sqltypes import is_integral
 
 Node = exp.Expr
+#: What generators name their columns, without the number behind it; but those whose columns are fields of structs.
+_OF_GENERATORS = frozenset({"col", "c", "key", "value", "pos"})
+_OF_STRUCTS = ("inline", "inline_outer")
 _ALIAS_REFERENCE = "lateralAliasReference("
 
 
@@ -49,6 +52,7 @@ class SelectItems:
     def bound(self, scope: Scope) -> list[Item]:
         """The items in their order; each sees the aliases before it."""
         items: list[Item] = []
+        scope.listing = True
         for number, tree in enumerate(self.node.expressions, 1):
             try:
                 found = self._item(tree, scope)
@@ -66,6 +70,7 @@ class SelectItems:
                     if not is_steady(item.expr, self.binder.catalogue):
                         scope.unsteady_lateral.add(name)
             items += found
+        scope.listing = False
         scope.lateral = {}
         scope.ambiguous_lateral = set()
         scope.unsteady_lateral = set()
@@ -76,12 +81,16 @@ class SelectItems:
         if not error.condition.startswith("UNRESOLVED_COLUMN"):
             return
         aliases = {name.lower() for item in self.node.expressions for name in _given_names(item)}
-        missing = {c.name.lower() for c in tree.find_all(exp.Column)} & aliases
-        if missing and any(map(self._names_generator, self.node.expressions)):
+        generators = [item for item in self.node.expressions if self._names_generator(item)]
+        unnamed = {item.name.lower() for item in generators if _inner(item) is item}
+        missing = {c.name.lower() for c in tree.find_all(exp.Column)}
+        theirs = not _OF_GENERATORS.isdisjoint(name.rstrip("0123456789") for name in missing)
+        given = unnamed and (theirs or not unnamed.isdisjoint(_OF_STRUCTS))
+        if given or (generators and missing & aliases):
             raise unsupported("an item's name inside or beside a generator", span_of(tree))
 
     def _names_generator(self, tree: Node) -> bool:
-        inner = tree.this if isinstance(tree, (exp.Alias, exp.Aliases)) else tree
+        inner = _inner(tree)
         row = self.binder.catalogue.get(inner.name.lower()) if isinstance(inner, exp.Anonymous) else None
         return row is not None and row.kind == "generator"
 
@@ -122,7 +131,9 @@ class SelectItems:
         if is_generator(expr, self.binder.catalogue):
             return self._generated(expr, None, None)
         if isinstance(expr, Call) and expr.fn in ("_field", "_map_item") and isinstance(tree, (exp.Column, exp.Dot)):
-            return [Item(self._name(tree, expr), expr, True)]  # a path is an alias by itself
+            lateral = None if isinstance(tree, exp.Column) or _is_path(tree) else self._lateral(tree, scope)
+            shown = expr if lateral is None else lateral
+            return [Item(self._name(tree, shown), expr, True, lateral)]  # a path is an alias by itself
         lateral = self._lateral(tree, scope)
         name = self._name(tree, expr if lateral is None else lateral)
         alone = name.removeprefix(_ALIAS_REFERENCE).removesuffix(")")
@@ -139,12 +150,12 @@ class SelectItems:
         named = [windows.get(w.args["alias"].name) for w in over if w.args.get("alias")]
         trees = [tree, *(window for window in named if window is not None)]
         parts = [part.name for t in trees for c in t.find_all(exp.Column) for part in c.parts]
-        used = {name.lower(): name for name in parts if name.lower() in scope.lateral}
+        lateral = scope.lateral
+        used = {name.lower(): name for name in parts if name.lower() in lateral}
         if not used:
             return None
-        lateral = scope.lateral
         references = {
-            name: Col(lateral[name].type, lateral[name].nullable, self.ids.take(), f"{_ALIAS_REFERENCE}{spelled})")
+            name: Col(lateral[name].type, lateral[name].nullable, self.ids.take(), self._shown(lateral[name], spelled))
             for name, spelled in used.items()
         }
         scope.lateral = {**lateral, **references}
@@ -153,6 +164,12 @@ class SelectItems:
         finally:
             scope.lateral = lateral
         return shown if self._reads(shown, {c.id for c in references.values()}, None, span_of(tree)) else None
+
+    def _shown(self, aliased: Expr, spelled: str) -> str:
+        """An alias in the name of another item: a generated column is one of FROM by then."""
+        return (
+            spelled if isinstance(aliased, Col) and self.generators.uses(aliased) else f"{_ALIAS_REFERENCE}{spelled})"
+        )
 
     def _reads(self, expr: Expr, aliases: set[int], place: str | None, span: Span | None) -> bool:
         """Whether an alias is in `expr`; Spark lets no aggregate function and no window refer to one."""
@@ -203,6 +220,8 @@ class SelectItems:
         assert isinstance(expr, Call)
         if self.binder.catalogue[expr.fn].from_only:
             raise not_scalar(expr.fn, expr.span)
+        if self.node.args.get("group") is not None and contains(expr, Subquery):
+            raise unsupported("a subquery in a generator beside GROUP BY", expr.span)
         aliased = alias is not None or names is not None
         return [Item(c.name, c, aliased) for c in self.generators.add(expr, alias, names)]
 
@@ -211,6 +230,11 @@ def _column_of(expr: Expr) -> Expr:
     """What an alias of `expr` is to later items: of an integer no literal, of which decimals count the digits."""
     counted = isinstance(expr, Lit) and is_integral(expr.type)
     return Cast(expr.type, expr.nullable, expr, implicit=True) if counted else expr
+
+
+def _inner(tree: Node) -> Node:
+    """A select item without its aliases."""
+    return tree.this if isinstance(tree, (exp.Alias, exp.Aliases)) else tree
 
 
 def _given_names(tree: Node) -> list[str]:

@@ -14,7 +14,8 @@ from gateway.sql.functions.context import SURROUNDINGS
 from gateway.sql.functions.fold import fold
 from gateway.sql.typed import nodes as b
 from gateway.sql.typed.catalogue import Context, is_generator
-from gateway.sql.typed.coerce import can_upcast, nullable_inside, plain
+from gateway.sql.typed.coerce import can_upcast
+from gateway.sql.typed.common_types import nullable_inside, plain
 from gateway.sql.typed.walk import contains, nodes
 from gateway.sqltypes import (
     BOOLEAN,

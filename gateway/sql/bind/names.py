@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import ClassVar
 
 from gateway.errors import unsupported
 from gateway.sql.bind import literals
-from gateway.sql.functions.collections import BRACKETS
+from gateway.sql.functions.collections import BRACKETS, STARRED
 from gateway.sql.functions.variants import EXTRACTIONS, name_of
 from gateway.sql.typed.catalogue import Catalogue
 from gateway.sql.typed.nodes import (
@@ -147,10 +148,8 @@ class Names:
         fn = e.fn
         if _is_merged(e):
             return str(e.shown)
-        if fn == "_field" and isinstance(e.args[0], Col) and e.args[0].id in self.outside:
-            return f"{self._outer(e.args[0])}.{e.shown} AS {e.shown}"
         if fn == "_field":
-            return f"{self._within(e.args[0], False)}.{e.shown}"
+            return self._field(e)
         if fn == "_array_field":
             return f"{self._within(e.args[0], True)}.{e.shown}"
         args = [self.text(a) for a in e.args]
@@ -188,7 +187,9 @@ class Names:
 
     def _members(self, e: Call, args: list[str]) -> str:
         if e.shown != "struct":
-            return _plainly(e, args)
+            aliased = [isinstance(label, Lit) and label.text is not None for label in e.args[::2]]  # in a row
+            values = [f"{v} AS {n}" if is_ else v for n, v, is_ in zip(args[::2], args[1::2], aliased, strict=True)]
+            return _plainly(e, [part for pair in zip(args[::2], values, strict=True) for part in pair])
         return f"struct({', '.join(map(self._member, e.args[::2], args[1::2]))})"
 
     def _range(self, e: Call, args: list[str]) -> str:
@@ -225,6 +226,15 @@ class Names:
         if relation is None:
             raise unsupported(f"An unnamed column over `{e.name}`, whose relation has no alias,")
         return f"outer({relation}.{e.name})"
+
+    def _field(self, e: Call) -> str:
+        base = e.args[0]
+        if isinstance(base, Col) and base.id in self.outside:
+            return f"{self._outer(base)}.{e.shown} AS {e.shown}"
+        if STARRED not in e.data:
+            return f"{self._within(base, False)}.{e.shown}"
+        before = replace(base, data=(STARRED,)) if isinstance(base, Call) and base.fn == "_field" else base
+        return f"{self._within(before, False)}.{e.shown} AS {e.shown}"
 
     def _within(self, e: Expr, in_plan: bool) -> str:
         before, self._in_plan = self._in_plan, in_plan

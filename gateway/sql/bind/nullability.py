@@ -7,7 +7,7 @@ from dataclasses import replace
 from gateway.errors import GatewayError
 from gateway.sql.typed.catalogue import Catalogue, Context, Site, bind_call, nullable_of
 from gateway.sql.typed.coerce import cast_nullable
-from gateway.sql.typed.nodes import Call, Case, Cast, Expr, Lambda, Lit
+from gateway.sql.typed.nodes import Call, Case, Cast, Expr, Lambda, Lit, Subquery
 from gateway.sql.typed.walk import children
 from gateway.sqltypes import ArrayType, StructType
 
@@ -34,6 +34,8 @@ class Nullability:
             return replace(expr, nullable=expr.nullable or any(v.nullable for v in values))
         if isinstance(expr, Lambda):
             return replace(expr, nullable=expr.nullable or expr.body.nullable)
+        if isinstance(expr, Subquery) and expr.kind == "in":
+            return replace(expr, nullable=expr.nullable or any(a.nullable for a in expr.args))
         return self._call(expr) if isinstance(expr, Call) else expr
 
     def _call(self, call: Call) -> Call:

@@ -14,7 +14,8 @@ from gateway.sql.bind.sites import called
 from gateway.sql.functions.operators import COMPARISONS, bind_binary, bind_connective, bind_unary
 from gateway.sql.read.tree import Positive, UnsignedRightShift, span_of
 from gateway.sql.typed.catalogue import null_of
-from gateway.sql.typed.coerce import coerced, least_common_of, plain
+from gateway.sql.typed.coerce import coerced
+from gateway.sql.typed.common_types import least_common_of, plain
 from gateway.sql.typed.nodes import Call, Case, Expr, Lit
 from gateway.sqltypes import BOOLEAN, STRING, VOID
 

@@ -7,14 +7,15 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from gateway.errors import UserError, unsupported
-from gateway.sql.bind.binder import Expressions
+from gateway.sql.bind.binder import Expressions, outside_select
 from gateway.sql.bind.computed import Computing, whole_number
 from gateway.sql.bind.correlations import check_existence
 from gateway.sql.bind.outputs import Output, Sorted, unsupported_in_sort
 from gateway.sql.bind.scope import Scope, Source
 from gateway.sql.bind.sorting import sort_key
 from gateway.sql.functions.fold import fold
-from gateway.sql.read.tree import Distributed, span_of
+from gateway.sql.read.tree import Clustered, Distributed, span_of
+from gateway.sql.typed.catalogue import is_generator
 from gateway.sql.typed.foldable import is_foldable
 from gateway.sql.typed.keys import key
 from gateway.sql.typed.nodes import Col, Expr, Limit, Lit, Rel, Sort, SortKey, Subquery, Window
@@ -32,9 +33,16 @@ def ordered(binder: Expressions, order: Node, rel: Rel) -> Rel:
         for expr, _ in order_keys(binder, item, rel.columns, outputs, scope):
             if outputs.aggregates:
                 raise unsupported_in_sort(span_of(item))
+            check_no_generator(binder, item, expr)
             keys.append((sort_key(item, expr), None))
     sorted_by = tuple(k for k, _ in telling(order, keys))
     return Sort(rel.columns, rel, sorted_by) if sorted_by else rel
+
+
+def check_no_generator(binder: Expressions, item: Node, expr: Expr) -> None:
+    """Raise UNSUPPORTED_GENERATOR.OUTSIDE_SELECT for an item of ORDER BY that is one."""
+    if is_generator(expr, binder.catalogue):
+        raise outside_select("Sort", span_of(item))
 
 
 def telling(order: Node, keys: list[tuple[SortKey, int | None]]) -> list[tuple[SortKey, int | None]]:
@@ -55,7 +63,7 @@ def order_keys(
         named = outputs.here("all", scope)
         return [(named, None)] if named is not None else [(column, place) for place, column in enumerate(columns)]
     expr = outputs.bind(binder.bind, item.this, scope)
-    places = binder.context.order_by_ordinal and not isinstance(item, Distributed)
+    places = binder.context.order_by_ordinal and not isinstance(item, (Clustered, Distributed))
     ordinal = ordinal_of(item.this, expr) if places else None
     if _is_name(item.this) and any(isinstance(n, Subquery) or (isinstance(n, Col) and n.outer) for n in nodes(expr)):
         place = next((i for i, c in enumerate(columns) if key(c) == key(expr)), None)

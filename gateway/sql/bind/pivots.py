@@ -11,6 +11,7 @@ from sqlglot import exp
 
 from gateway.errors import Span, UserError, unsupported
 from gateway.sql.bind.binder import Expressions
+from gateway.sql.bind.columns import check_no_star
 from gateway.sql.bind.grouping import Grouping
 from gateway.sql.bind.names import Names
 from gateway.sql.bind.scope import Scope, Source
@@ -18,7 +19,9 @@ from gateway.sql.bind.sites import called
 from gateway.sql.functions.fold import fold
 from gateway.sql.read.tree import Pivot, Unpivot, span_of
 from gateway.sql.typed.catalogue import Catalogue, Context, is_generator
-from gateway.sql.typed.coerce import coerced, least_common_of, plain
+from gateway.sql.typed.coerce import cast_nullable, coerced
+from gateway.sql.typed.common_types import plain, written_of
+from gateway.sql.typed.foldable import is_foldable
 from gateway.sql.typed.nodes import (
     Agg,
     Call,
@@ -133,7 +136,10 @@ def unpivoted(binder: Binder, node: Unpivot, parent: Scope | None) -> tuple[Rel,
     generated = binder.generated(rel, call, False, [node.args["name"].name, *names])
     assert isinstance(generated, Generate)
     rows = generated.columns[len(rel.columns) :]
-    nullable = [False, *(any(c.nullable for c in column) for column in zip(*sets, strict=True))]
+    nullable = [False] + [
+        any(cast_nullable(plain(c.type), t, c.nullable) for c in column)
+        for column, t in zip(zip(*sets, strict=True), types, strict=True)
+    ]
     made = tuple(replace(c, id=binder.ids.take(), nullable=n) for c, n in zip(rows, nullable, strict=True))
     below: Rel = generated
     if not node.args.get("nulls"):
@@ -169,6 +175,7 @@ def _own(binder: Binder, identifier: Node, scope: Scope) -> Col:
 def _item(binder: Binder, item: Node, scope: Scope) -> tuple[str, Expr]:
     """An aggregate with its name."""
     tree = item.this if item.alias else item
+    check_no_star(tree)
     expr = binder.expressions.bind(tree, scope)
     inside = list(nodes(expr))
     odd = any(isinstance(n, (Subquery, Window)) or is_generator(n, binder.catalogue) for n in inside)
@@ -188,7 +195,7 @@ def _value(binder: Binder, item: Node, columns: Sequence[Col], scope: Scope) -> 
     """A value of IN, one per column, as constants of the columns' types."""
     tree, span = (item.this if item.alias else item), span_of(item)
     row = binder.expressions.bind(tree, scope)
-    if any(isinstance(n, Col) for n in nodes(row)):
+    if not is_foldable(row):
         message = f'Literal expressions required for pivot values, found "{binder.names.of(row)}".'
         raise UserError("NON_LITERAL_PIVOT_VALUES", message, span=span)
     parts = [row]
@@ -201,7 +208,8 @@ def _value(binder: Binder, item: Node, columns: Sequence[Col], scope: Scope) -> 
         text = _text(part, binder.context)
         value = fold(coerced(part, plain(column.type)), binder.context) if part.type != VOID else part
         constant = value.value if isinstance(value, Lit) else None
-        if text is None or (constant is None and part.type != VOID):
+        odd = part.type == VOID and len(columns) == 1 and (column.type == VOID or is_nested(column.type))
+        if text is None or odd or (constant is None and part.type != VOID):  # such a NULL Spark does not find
             raise unsupported(f"a value of {part.type.sql} for a column of {column.type.sql} in PIVOT", span)
         texts.append("null" if text.value is None else str(text.value))
         same = Lit(plain(column.type), constant is None, constant)
@@ -263,7 +271,7 @@ def _plain_column(expr: Expr, columns: Sequence[Col], span: Span | None) -> Col:
 def _common(columns: Sequence[Col], span: Span | None) -> DataType:
     """The type of an unpivoted column, into which no number is made a text."""
     types = [plain(c.type) for c in columns]
-    common = least_common_of(types)
+    common = written_of(types)
     if len(set(types)) > 1 and any(map(is_nested, types)):
         raise unsupported("UNPIVOT of nested columns of several types", span)
     if common is None or (STRING in types and any(t not in (STRING, VOID) for t in types)):

@@ -9,13 +9,14 @@ from sqlglot import exp
 from gateway.errors import Span, UserError, unsupported
 from gateway.sql.bind import char_padding
 from gateway.sql.bind.binder import Expressions
-from gateway.sql.bind.columns import expanded
+from gateway.sql.bind.columns import expanded, is_star
 from gateway.sql.bind.scope import Scope
 from gateway.sql.bind.sites import called
 from gateway.sql.bind.subqueries import in_query
 from gateway.sql.functions.operators import as_boolean, comparison
 from gateway.sql.read.tree import IntervalLiteral, Positive, TypedLiteral, span_of
-from gateway.sql.typed.coerce import coerced, comparable_of
+from gateway.sql.typed.coerce import coerced
+from gateway.sql.typed.common_types import comparable_of
 from gateway.sql.typed.nodes import Call, Col, Expr, Lit
 from gateway.sqltypes import BOOLEAN, STRING, VOID, DataType, is_integral, is_orderable
 
@@ -86,6 +87,8 @@ def _widened(item: Expr, common: DataType) -> Expr:
 
 
 def between(binder: Expressions, node: exp.Between, scope: Scope) -> Expr:
+    if is_star(node.this):
+        raise unsupported("a star before BETWEEN", span_of(node))
     value = binder.bind(node.this, scope)
     low, high = binder.bind(node.args["low"], scope), binder.bind(node.args["high"], scope)
     span = span_of(node)

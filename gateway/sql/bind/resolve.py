@@ -20,7 +20,8 @@ from gateway.sql.bind.select import SelectBinder
 from gateway.sql.bind.sorting import check_comparable
 from gateway.sql.read.tree import span_of
 from gateway.sql.typed.catalogue import Catalogue, Context
-from gateway.sql.typed.coerce import coerced, comparable_type, least_common_type, plain
+from gateway.sql.typed.coerce import coerced
+from gateway.sql.typed.common_types import comparable_type, least_common_type, plain
 from gateway.sql.typed.nodes import Col, Cte, Ids, Project, Rel, SetOp, With
 from gateway.sqltypes import DataType, StructField, StructType, struct
 from gateway.worker_jobs import TempView

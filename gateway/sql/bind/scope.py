@@ -10,7 +10,8 @@ from functools import lru_cache
 from typing import Protocol, TypeVar, cast
 
 from gateway.errors import Span, UnsupportedError, UserError, unsupported
-from gateway.sql.typed.coerce import coerced, implicit_type, plain
+from gateway.sql.typed.coerce import coerced, implicit_type
+from gateway.sql.typed.common_types import plain
 from gateway.sql.typed.nodes import Call, Col, Expr, LambdaVar, Lit
 from gateway.sqltypes import (
     STRING,
@@ -113,6 +114,7 @@ class Scope:
     having: bool = False  # HAVING is being bound: a subquery's WHERE may hold aggregates over these columns
     outputs: SelectList | None = None  # ORDER BY or HAVING is being bound: what it sees of the select list
     before: bool = False  # a LATERAL subquery is being bound beside these relations: it may name them as a whole
+    listing: bool = False  # the select list is being bound: so may a subquery there
 
     def columns(self) -> list[Expr]:
         """What ``*`` stands for: merged columns first and once, then the rest in order."""
@@ -162,10 +164,16 @@ class Scope:
         wanted = tuple(p.lower() for p in parts)
         return Scope([s for s in self.sources if s.qualifier[-len(wanted) :] == wanted])
 
-    def star_before(self, parts: Sequence[str]) -> list[Expr] | None:
-        """Columns that ``a.b.*`` names of the relations before a LATERAL subquery; None if there is none."""
-        found = self.parent.qualified(parts) if self.parent is not None and self.parent.before else None
-        return [self._record(c) for c in found] if found is not None else None
+    def star_around(self, parts: Sequence[str], span: Span | None) -> list[Expr] | None:
+        """What ``a.b.*`` names of the relations around a subquery, where it may; None if it is nothing."""
+        around = self.parent
+        if around is None or not (around.before or around.listing):
+            return None
+        columns: Sequence[Expr] | None = around.qualified(parts)
+        if columns is None:
+            base = around.resolve(parts, span, enclosed=True)
+            columns = all_fields(base, span) if base is not None and isinstance(base.type, StructType) else None
+        return [self._record(c) for c in columns] if columns is not None else None
 
     def nullable(self) -> Scope:
         """The scope with every column nullable (the outer side of a join)."""
@@ -197,7 +205,7 @@ class Scope:
         """The column, field or alias that dotted names stand for; None if nothing does.
 
         Order as in Spark: columns here, functions without parentheses (which are no columns: None), aliases of earlier select
-        items, then those of the enclosing query, unless this is one.
+        items, then those of the enclosing query. If this is one, they are columns alone: no subquery sees aliases around it.
         """
         name = parts[0].lower()
         nearest = self.lambdas.get(name) or self.overrides.get(name)
@@ -206,7 +214,7 @@ class Scope:
         found = self.local(parts, span) if self.outputs is None else self.outputs.find(self, parts, span)
         if found is not None or (len(parts) == 1 and name in BARE):
             return found
-        for aliases in (self.lateral, self.fallbacks if len(parts) == 1 else {}):
+        for aliases in (self.lateral if not enclosed else {}, self.fallbacks if len(parts) == 1 else {}):
             if name in aliases:
                 if name in self.ambiguous_lateral:
                     raise UserError(

@@ -8,14 +8,14 @@ from typing import Any
 
 from sqlglot import exp
 
-from gateway.errors import UserError, unsupported
+from gateway.errors import Span, UserError, unsupported
 from gateway.sql.bind.columns import check_stars, merged_name
 from gateway.sql.bind.correlations import lost_in_sets
 from gateway.sql.bind.generated import Generators
 from gateway.sql.bind.group_by import GroupBy
 from gateway.sql.bind.grouping import Grouping, Windows, has_grouping_call
 from gateway.sql.bind.items import Item, SelectItems
-from gateway.sql.bind.organization import limited, order_keys, ordered, telling
+from gateway.sql.bind.organization import check_no_generator, limited, order_keys, ordered, telling
 from gateway.sql.bind.outputs import Grouped, Output, Outputs, Sorted, columns_in, unsupported_in_sort
 from gateway.sql.bind.qualified import check_qualify
 from gateway.sql.bind.relations import Relations
@@ -23,7 +23,7 @@ from gateway.sql.bind.scope import Scope, Source
 from gateway.sql.bind.sorting import check_comparable, sort_key
 from gateway.sql.read.tree import Distributed, span_of
 from gateway.sql.typed.catalogue import is_generator, is_steady
-from gateway.sql.typed.coerce import plain
+from gateway.sql.typed.common_types import plain
 from gateway.sql.typed.keys import key
 from gateway.sql.typed.nodes import (
     Agg,
@@ -33,6 +33,7 @@ from gateway.sql.typed.nodes import (
     Distinct,
     Expr,
     Filter,
+    Lit,
     OneRow,
     Project,
     Rel,
@@ -42,7 +43,7 @@ from gateway.sql.typed.nodes import (
     Window,
 )
 from gateway.sql.typed.walk import children, contains, has_outer, nodes
-from gateway.sqltypes import DataType, quote_part
+from gateway.sqltypes import VOID, DataType, quote_part
 
 Node = exp.Expr
 _TIME_WINDOWS = frozenset({"window", "session_window"})
@@ -102,11 +103,7 @@ class SelectBinder:
 
     def _plain(self, expr: Expr, clause: str, node: Node) -> None:
         if contains(expr, Window):
-            raise UserError(
-                "WINDOW_FUNCTION_NOT_ALLOWED_IN_CLAUSE",
-                f"It is not allowed to use window functions inside the {clause} clause.",
-                span=span_of(node),
-            )
+            raise _window_in(clause, span_of(node))
         if self.parent is not None and self.parent.having and (_aggregates_outer(expr) or _shows(self.parent, expr)):
             raise unsupported("an aggregate of the enclosing query in a subquery of HAVING", span_of(node))
         if contains(expr, Agg) or has_grouping_call(expr) or is_generator(expr, self.binder.catalogue):
@@ -138,8 +135,8 @@ class SelectBinder:
             if grouping is not None:
                 self._check_order(order, scope, grouping, any(contains(e, Window) for e in above.exprs))
         if grouping is not None:
-            if late is not None and grouping.sets is not None:
-                raise unsupported("grouping sets beside a generator and HAVING", span_of(late))
+            if self.generators and grouping.sets is not None:  # Spark reads a key that is NULL there as a zero
+                raise unsupported("a generator beside grouping sets", span_of(node))
             self._group(grouping, above, items, outputs_)
             rel = grouping.relation(rel)
         if above.having is not None:
@@ -196,6 +193,7 @@ class SelectBinder:
         """Window functions and QUALIFY over `rel`; generators go below them, and above a GROUP BY."""
         windows = Windows(self.ids)
         if grouping is None:
+            self.generators.check_ungrouped()
             rel = self.generators.relation(rel)
         else:
             self.generators.rewrite(windows.rewrite)
@@ -293,6 +291,8 @@ class SelectBinder:
         outputs = Grouped(self._outputs(items, scope))
         grouping = self.group_by.grouping(scope, items, [], True)
         outputs.sets, span = grouping is not None and grouping.sets is not None, span_of(having)
+        if _has_window(having.this):
+            raise _window_in("HAVING", span)
         keys = {key(k): k for k in grouping.keys} if grouping is not None else {}
         scope.having = True
         try:
@@ -375,12 +375,8 @@ class SelectBinder:
         windows, self.expressions.windows = self.expressions.windows, self.around
         for item in order.expressions:
             for expr, place in order_keys(self.expressions, item, exprs, outputs, scope):
-                if place is None and is_generator(expr, self.binder.catalogue):
-                    raise UserError(
-                        "UNSUPPORTED_GENERATOR.OUTSIDE_SELECT",
-                        "The generator is not supported: outside the SELECT clause, found: Sort.",
-                        span=span_of(item),
-                    )
+                if place is None:
+                    check_no_generator(self.expressions, item, expr)
                 separate = apart or isinstance(item, Distributed)
                 if separate and grouping is not None and place is None:
                     known = {k.id for k in grouping.keys if isinstance(k, Col)}
@@ -411,6 +407,16 @@ class SelectBinder:
                 raise unsupported("an aggregate of a grouping column in ORDER BY with grouping sets", span_of(item))
 
 
+def _has_window(tree: Node) -> bool:
+    """Whether a window function is written in `tree`, outside of subqueries."""
+    return any(isinstance(n, exp.Window) for n in tree.walk(prune=lambda n: isinstance(n, exp.Query)))
+
+
+def _window_in(clause: str, span: Span | None) -> UserError:
+    text = f"It is not allowed to use window functions inside the {clause} clause."
+    return UserError("WINDOW_FUNCTION_NOT_ALLOWED_IN_CLAUSE", text, span=span)
+
+
 def _shown_type(expr: Expr) -> DataType:
     """The type of an output: columns of an enclosing query are texts where they are CHAR."""
     return plain(expr.type) if isinstance(expr, Col) and expr.outer else expr.type
@@ -435,6 +441,7 @@ def _is_late(having: Expr) -> bool:
         return bool(columns_in(having))
     late = (
         isinstance(having, Subquery)
+        or (isinstance(having, Lit) and having.value is None and having.type != VOID)  # a NULL that was cast
         or (isinstance(having, Cast) and having.implicit and plain(having.arg.type) != having.type)
         or (isinstance(having, Call) and having.fn not in _AT_ONCE)
     )

@@ -9,7 +9,8 @@ from gateway.sql.bind.binder import Expressions
 from gateway.sql.bind.columns import is_star
 from gateway.sql.bind.scope import Scope
 from gateway.sql.read.tree import span_of
-from gateway.sql.typed.coerce import coerced, least_common_type
+from gateway.sql.typed.coerce import coerced
+from gateway.sql.typed.common_types import least_common_type
 from gateway.sql.typed.nodes import Expr, Subquery
 from gateway.sql.typed.walk import outer_in_order
 from gateway.sqltypes import BOOLEAN, DataType, is_orderable

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 
 from gateway.catalog.objects import StoredView
 from gateway.errors import Span, UserError
-from gateway.sql.typed.coerce import can_cast, can_upcast, cast_refusal, coerced, plain
+from gateway.sql.typed.coerce import can_cast, can_upcast, cast_refusal, coerced
+from gateway.sql.typed.common_types import plain
 from gateway.sql.typed.nodes import Col, Expr
 from gateway.sqltypes import DataType
 from gateway.worker_jobs import TempView

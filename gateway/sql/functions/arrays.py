@@ -10,13 +10,8 @@ from gateway.sql.functions.lambdas import closed, list_of, open_lambda
 from gateway.sql.functions.lowerings import refused
 from gateway.sql.typed import nodes as bound
 from gateway.sql.typed.catalogue import Context, Function, Site, coerce_args, make, null_of, param
-from gateway.sql.typed.coerce import (
-    coerced,
-    implicit_type,
-    least_common_of,
-    plain,
-    shared_type,
-)
+from gateway.sql.typed.coerce import coerced, implicit_type
+from gateway.sql.typed.common_types import least_common_of, plain, shared_type
 from gateway.sql.typed.foldable import is_foldable
 from gateway.sql.typed.nodes import Call, Col, Expr, Lit
 from gateway.sqltypes import (

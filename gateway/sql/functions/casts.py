@@ -15,8 +15,9 @@ from gateway.sql.functions.held import cut_as_double
 from gateway.sql.functions.lowerings import raises
 from gateway.sql.typed import nodes as bound
 from gateway.sql.typed.catalogue import Context
-from gateway.sql.typed.coerce import can_cast, decimal_for, plain
-from gateway.sql.typed.nodes import Cast, Expr, Lit
+from gateway.sql.typed.coerce import can_cast
+from gateway.sql.typed.common_types import decimal_for, plain
+from gateway.sql.typed.nodes import Cast, Expr, Lit, Udf
 from gateway.sqltypes import (
     BIGINT,
     BINARY,
@@ -164,6 +165,8 @@ def lower_cast(cast: Cast, arg: Expr, context: Context) -> Expr:
         ):  # raise_error, or what holds its value: the type says nothing of whether it is computed
             return bound.udf("typed_null", cast.type, arg, raises=raises(arg))
         return Lit(cast.type, True, None)
+    if isinstance(arg, Udf) and arg.impl == "raise_row":
+        return replace(arg, type=cast.type)  # it has no value, and its own type may be one that Arrow lacks
     if source == VARIANT != target:
         return cast_variant(arg, cast.type, context, cast.is_try)
     if target == VARIANT != source:

@@ -8,10 +8,11 @@ from dataclasses import replace
 from gateway.errors import UserError
 from gateway.sql.functions.constants import constant, folded
 from gateway.sql.functions.fold import fold
-from gateway.sql.functions.lowerings import literal, refused
+from gateway.sql.functions.lowerings import literal, one_zero, raise_row, refused
 from gateway.sql.typed import nodes as bound
 from gateway.sql.typed.catalogue import Context, Function, Lower, Site, bind_call, coerce_args, make, param
-from gateway.sql.typed.coerce import coerced, least_common_of, plain, shared_type
+from gateway.sql.typed.coerce import coerced
+from gateway.sql.typed.common_types import least_common_of, plain, shared_type
 from gateway.sql.typed.foldable import is_foldable
 from gateway.sql.typed.nodes import Call, Cast, Expr, Lit
 from gateway.sqltypes import (
@@ -25,6 +26,7 @@ from gateway.sqltypes import (
     StructField,
     StructType,
     array,
+    is_fractional,
     is_integral,
     map_of,
     struct,
@@ -102,7 +104,8 @@ def _lower_map(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
             raise refused(call, "A map without entries")
         return bound.udf("void_map", t, Lit(INT, False, 0), nullable=False)
     if t.key == VOID:
-        raise UserError("NULL_MAP_KEY", "Cannot use null as map key.", span=call.span)
+        of_some = map_of(INT, t.value if t.value != VOID else INT, True)  # which Arrow has
+        return raise_row(of_some, "NULL_MAP_KEY", "Cannot use null as map key.")
     keys, values = list_made(array(t.key), args[::2]), list_made(array(t.value), args[1::2])
     return bound.udf("map_from_lists", t, keys, values, nullable=False, raises=True)
 
@@ -195,6 +198,8 @@ def _lower_get(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
 
 #: In `Call.data` of a field of an array's structs: it is written in brackets, and so no path that its name would be.
 BRACKETS = "brackets"
+#: In `Call.data` of a field of a struct: a star stands for it. Nothing but names knows.
+STARRED = "starred"
 
 #: NULL only where an operand is, whatever Spark says of a cast among them.
 _NULL_BY_OPERAND = frozenset(("+", "-", "*", "abs", "negative", "positive"))
@@ -328,6 +333,12 @@ def _lower_array_field(call: Call, args: tuple[Expr, ...], context: Context) -> 
     return bound.udf("array_field", call.type, *args, params=call.data[:1], nullable=call.nullable)
 
 
+def _lower_one_zero(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+    if is_fractional(call.type):  # of what it computes itself the engine knows whether it is NULL
+        return one_zero(args[0])
+    return bound.udf("one_zero", call.type, *args, nullable=call.nullable)
+
+
 ROWS: tuple[Function, ...] = (
     Function("array", bind=_bind_array, lower=_lower_array),
     Function("map", bind=_bind_map, lower=_lower_map),
@@ -337,7 +348,7 @@ ROWS: tuple[Function, ...] = (
     Function("_map_item", kind="operator", lower=udf_lower("map_item")),
     Function("_null_item", kind="operator", lower=literal(None)),
     Function("_array_field", kind="operator", lower=_lower_array_field),
-    Function("_one_zero", kind="operator", lower=udf_lower("one_zero")),
+    Function("_one_zero", kind="operator", lower=_lower_one_zero),
     Function("_fields_by_name", kind="operator", lower=udf_lower("fields_by_name")),
     Function("get", bind=_bind_get, lower=_lower_get),
     Function("element_at", bind=_bind_element_at, lower=_lower_element_at(False)),

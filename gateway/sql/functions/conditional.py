@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 
 from gateway.errors import UnsupportedError
 from gateway.sql.functions.lowerings import equals, lazy_case, literal, not_null, raises, text
+from gateway.sql.functions.operators import comparison
 from gateway.sql.typed import nodes as bound
 from gateway.sql.typed.catalogue import Context, Function, Lower, Site, coerce_args, make, param
-from gateway.sql.typed.coerce import coerced, least_common_of
+from gateway.sql.typed.coerce import coerced
+from gateway.sql.typed.common_types import is_apart, least_common_of, plain
 from gateway.sql.typed.foldable import UNASKED
 from gateway.sql.typed.nodes import Call, Case, Expr, Fn, Lit, Udf
 from gateway.sql.typed.walk import nodes
@@ -93,11 +96,16 @@ def _coalesce(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
 
 def _bind_nullif(function: Function, site: Site) -> Expr:
     """Keeps the first argument as written beside the two compared under their common type."""
-    _counted(site, 2)
-    args, common = _common(site)
-    site.check_orderable(common)
-    kept = site.args[0]
+    args, kept = _compared("=", site), site.args[0]
     return make(function, site, (*args, kept) if kept is not args[0] else args, kept.type, True)
+
+
+def _compared(symbol: str, site: Site) -> tuple[Expr, ...]:
+    """The two arguments as a comparison has them."""
+    _counted(site, 2)
+    compared = comparison(symbol, site.args[0], site.args[1], site.span)
+    assert isinstance(compared, Call)
+    return compared.args
 
 
 def _nullif(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
@@ -181,6 +189,8 @@ def _bind_extreme(function: Function, site: Site) -> Expr:
     if any(is_string(t) for t in types) and not all(is_string(t) for t in types):
         raise site.diff_types()
     args, common = _common(site)
+    if any(is_nested(t) and is_apart(plain(t), common) for t in types):
+        raise site.diff_types()
     site.check_orderable(common)
     return make(function, site, args, common, all(a.nullable for a in args))
 
@@ -212,6 +222,16 @@ def _isnan(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
     return bound.fn("coalesce", BOOLEAN, bound.fn("isnan", BOOLEAN, args[0]), bound.lit(False, BOOLEAN), nullable=False)
 
 
+_FLOATS = param(DOUBLE, FLOAT, common=True)
+
+
+def _bind_nanvl(function: Function, site: Site) -> Expr:
+    if len(site.args) == 2 and site.args[1].type == VOID and site.args[0].type == FLOAT:  # else it is a DOUBLE
+        site = replace(site, args=(site.args[0], coerced(site.args[1], FLOAT)))
+    args = coerce_args(Function("nanvl", (_FLOATS, _FLOATS)), site)
+    return make(function, site, args, args[0].type, any(a.nullable for a in args))
+
+
 def _nanvl(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
     """Spark evaluates the second operand only where the first is NaN."""
     if not raises(args[1]):
@@ -221,10 +241,7 @@ def _nanvl(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
 
 
 def _bind_equal_null(function: Function, site: Site) -> Expr:
-    _counted(site, 2)
-    args, common = _common(site)
-    site.check_orderable(common)
-    return make(function, site, args, BOOLEAN, False)
+    return make(function, site, _compared("<=>", site), BOOLEAN, False)
 
 
 def _equal_null(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
@@ -313,12 +330,7 @@ ROWS: tuple[Function, ...] = (
         shown=lambda call, names: f"({names[0]} IS NOT NULL)",
     ),
     Function("isnan", (param(DOUBLE, FLOAT),), returns=BOOLEAN, nullable="never", lower=_isnan),
-    Function(
-        "nanvl",
-        (param(DOUBLE, FLOAT, common=True), param(DOUBLE, FLOAT, common=True)),
-        returns=lambda args: args[0].type,
-        lower=_nanvl,
-    ),
+    Function("nanvl", bind=_bind_nanvl, lower=_nanvl),
     Function("equal_null", bind=_bind_equal_null, lower=_equal_null),
     Function("assert_true", bind=_bind_assert, lower=_assert_true, shown=_shown_assert),
     Function(

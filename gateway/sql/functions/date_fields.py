@@ -10,7 +10,8 @@ from gateway.sql.functions.fold import from_civil
 from gateway.sql.functions.lowerings import at_most, both, engine_cast
 from gateway.sql.typed import nodes as bound
 from gateway.sql.typed.catalogue import Context, Function, Lower, Site, make, param
-from gateway.sql.typed.coerce import coerced, plain
+from gateway.sql.typed.coerce import coerced
+from gateway.sql.typed.common_types import plain
 from gateway.sql.typed.nodes import Call, Expr, Lit
 from gateway.sqltypes import (
     BIGINT,

@@ -11,7 +11,8 @@ from gateway.sql.functions.intervals import folded_add
 from gateway.sql.functions.lowerings import both, raises
 from gateway.sql.typed import nodes as bound
 from gateway.sql.typed.catalogue import Context, Function, Lower, Site, coerce_args, make, nullable_of, param
-from gateway.sql.typed.coerce import can_cast, coerced, plain
+from gateway.sql.typed.coerce import can_cast, coerced
+from gateway.sql.typed.common_types import plain
 from gateway.sql.typed.nodes import Call, Cast, Expr, Lit
 from gateway.sqltypes import (
     BIGINT,

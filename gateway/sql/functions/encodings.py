@@ -8,9 +8,10 @@ from gateway.sql.functions.lowerings import kernel, raises, refused
 from gateway.sql.functions.operators import comparison
 from gateway.sql.typed import nodes as bound
 from gateway.sql.typed.catalogue import Context, Function, Site, coerce_args, make, param
-from gateway.sql.typed.coerce import coerced, implicit_type, least_common_of
+from gateway.sql.typed.coerce import coerced, implicit_type
+from gateway.sql.typed.common_types import least_common_of, least_common_type
 from gateway.sql.typed.nodes import Call, Expr, Lit
-from gateway.sqltypes import BINARY, BOOLEAN, STRING, VOID
+from gateway.sqltypes import BINARY, BOOLEAN, DOUBLE, STRING, VOID, DataType
 
 _STRING_OR_BINARY = param("string", BINARY)
 
@@ -35,13 +36,17 @@ def _bind_decode(function: Function, site: Site) -> Expr:
     pairs, other = len(rest) // 2, rest[-1] if len(rest) % 2 else None
     keys, values = rest[0 : 2 * pairs : 2], rest[1 : 2 * pairs : 2]
     for searched in keys:
-        comparison("<=>", subject, searched, site.span)  # each by itself, or Spark's error
+        comparison("<=>", subject, searched, site.span)  # Spark's error
     untyped = subject.type == VOID  # compared with nothing but NULL, of whatever types
     common = least_common_of([subject.type, *(() if untyped else (k.type for k in keys))])
     other_type = STRING if other is None else other.type  # what is not found is a NULL of that type
     result = least_common_of([*(v.type for v in values), other_type])
     if common is None or result is None:
         raise site.diff_types()
+    if not untyped and any(_is_compared_otherwise(subject.type, k.type, common) for k in keys):
+        raise refused(
+            Call(result, True, site.shown, (), span=site.span), f"{site.shown} of texts and several kinds of numbers"
+        )
     args = (
         coerced(subject, common),
         *(
@@ -53,6 +58,12 @@ def _bind_decode(function: Function, site: Site) -> Expr:
     )
     nullable = other is None or any(a.nullable for a in args[2::2]) or args[-1].nullable
     return make(function, site, args, result, nullable)
+
+
+def _is_compared_otherwise(subject: DataType, searched: DataType, common: DataType) -> bool:
+    """Whether Spark, which compares what is searched for one by one, casts a text to another type, or needs no DOUBLE."""
+    own = least_common_type(subject, searched)
+    return searched != VOID and own != common and (STRING in (subject, searched) or common == DOUBLE)
 
 
 def _decode(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:

@@ -14,7 +14,8 @@ from gateway.sql.functions.constants import constant, folded
 from gateway.sql.functions.lowerings import text
 from gateway.sql.typed import nodes as bound
 from gateway.sql.typed.catalogue import Context, Function, Site, bind_call, coerce_args, make, param
-from gateway.sql.typed.coerce import coerced, decimal_for, implicit_type
+from gateway.sql.typed.coerce import coerced, implicit_type
+from gateway.sql.typed.common_types import decimal_for
 from gateway.sql.typed.nodes import Call, Expr, Lit
 from gateway.sqltypes import (
     BINARY,

@@ -10,7 +10,8 @@ from gateway.errors import ResourceError, UserError
 from gateway.sql.functions.lowerings import refused
 from gateway.sql.typed import nodes as bound
 from gateway.sql.typed.catalogue import Context, Function, Lower, Site, make
-from gateway.sql.typed.coerce import coerced, least_common_type, plain
+from gateway.sql.typed.coerce import coerced
+from gateway.sql.typed.common_types import least_common_type, plain
 from gateway.sql.typed.nodes import Call, Expr, Lit
 from gateway.sqltypes import (
     INT,

@@ -6,7 +6,7 @@ It shows where one is cast to INT, SMALLINT or TINYINT: a BigDecimal becomes a d
 
 from __future__ import annotations
 
-from gateway.sql.typed.coerce import decimal_for, decimal_for_literal, plain
+from gateway.sql.typed.common_types import decimal_for, decimal_for_literal, plain
 from gateway.sql.typed.nodes import Call, Cast, Expr, Lit
 from gateway.sql.typed.walk import has_columns
 from gateway.sqltypes import INT, SMALLINT, TINYINT, DataType, DecimalType, is_integral, is_nested

@@ -13,7 +13,7 @@ from gateway.sql.functions.lowerings import kernel
 from gateway.sql.read.datatypes import parse_columns, parse_type
 from gateway.sql.typed import nodes as bound
 from gateway.sql.typed.catalogue import Context, Function, Site, coerce_args, make, param
-from gateway.sql.typed.coerce import plain
+from gateway.sql.typed.common_types import plain
 from gateway.sql.typed.foldable import is_foldable
 from gateway.sql.typed.nodes import Call, Expr, Lit
 from gateway.sqltypes import (

@@ -13,7 +13,8 @@ from gateway.errors import UserError
 from gateway.sql.functions.lowerings import refused
 from gateway.sql.typed import nodes as bound
 from gateway.sql.typed.catalogue import Context, Function, OpenLambda, Site, make, null_of
-from gateway.sql.typed.coerce import coerced, plain, written_type
+from gateway.sql.typed.coerce import coerced
+from gateway.sql.typed.common_types import plain, written_type
 from gateway.sql.typed.nodes import Agg, Call, Expr, Lambda, LambdaVar, Lit, Subquery, Window
 from gateway.sql.typed.walk import nodes
 from gateway.sqltypes import (
@@ -304,7 +305,8 @@ def _bind_aggregate(function: Function, site: Site) -> Expr:
     state = (start.type, True)
     merge = open_lambda(site, 2).close([state, (t.element, t.contains_null)])
     if merge.type == VOID:
-        merge = Lambda(start.type, True, merge.params, coerced(merge.body, start.type))
+        body = Lit(VOID, True, None) if isinstance(merge.body, LambdaVar) else merge.body
+        merge = Lambda(start.type, True, merge.params, coerced(body, start.type))
     if not _is_alike(start.type, merge.type):
         raise UserError(
             "DATATYPE_MISMATCH.UNEXPECTED_INPUT_TYPE",

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from gateway.errors import UnsupportedError
 from gateway.sql.typed import nodes as bound
 from gateway.sql.typed.catalogue import Context, Lower
-from gateway.sql.typed.nodes import Agg, Call, Expr, Fn, Lit
+from gateway.sql.typed.nodes import Agg, Call, Expr, Fn, Lit, SortKey
 from gateway.sql.typed.walk import children
-from gateway.sqltypes import BINARY, BOOLEAN, INT, STRING, DataType
+from gateway.sqltypes import BINARY, BOOLEAN, INT, STRING, DataType, is_fractional
 
 
 def engine_cast(arg: Expr, type_: DataType, *, raises: bool = False, is_try: bool = False) -> Expr:
@@ -91,9 +93,24 @@ def not_null(arg: Expr) -> Expr:
     return bound.op("IS NOT NULL", BOOLEAN, arg, nullable=False)
 
 
+def key_of_order(keys: Sequence[SortKey]) -> Expr:
+    """What ORDER BY sorts by, as bytes that compare as the rows do."""
+    ways = tuple((k.descending, k.nulls_first) for k in keys)
+    return bound.udf("order_key", BINARY, *(k.expr for k in keys), params=ways, nullable=False)
+
+
 def one_nan(value: Expr) -> Expr:
     """A float whose NaN is the one that Spark knows: processors make negative ones, which the engine tells apart."""
     return bound.fn("nanvl", value.type, value, bound.lit(math.nan, value.type), nullable=value.nullable)
+
+
+def one_zero(value: Expr) -> Expr:
+    """A float with 0.0 for -0.0: the engine tells them apart in lists, orders and partitions. What is no float is as it was."""
+    if not is_fractional(value.type):
+        return value
+    if isinstance(value, Lit):
+        return replace(value, value=0.0) if value.value == 0 else value
+    return bound.op("+", value.type, value, Lit(value.type, False, 0.0), nullable=value.nullable)
 
 
 def any_nan(value: Expr) -> Expr:

@@ -7,7 +7,8 @@ from gateway.sql.functions.collections import array_of, check_count, udf_lower
 from gateway.sql.functions.lowerings import refused
 from gateway.sql.typed import nodes as bound
 from gateway.sql.typed.catalogue import Context, Function, Site, make, param
-from gateway.sql.typed.coerce import coerced, least_common_of, plain, shared_type
+from gateway.sql.typed.coerce import coerced
+from gateway.sql.typed.common_types import least_common_of, plain, shared_type
 from gateway.sql.typed.nodes import Call, Expr, Lit
 from gateway.sqltypes import (
     BOOLEAN,
@@ -69,8 +70,7 @@ def _bind_map_concat(function: Function, site: Site) -> Expr:
             span=site.span,
         )
     common = least_common_of(types) if types else map_of(STRING, STRING, False)
-    texts = {t.key == STRING for t in types if isinstance(t, MapType) and t.key != VOID}  # no key becomes another type
-    if common is None or not isinstance(common, MapType) or len(texts) > 1:
+    if not isinstance(common, MapType):
         raise site.diff_types()
     args = tuple(coerced(a, common) for a in site.args)
     return make(function, site, args, common, any(a.nullable for a in args))

@@ -22,7 +22,8 @@ from gateway.sql.functions.lowerings import (
 from gateway.sql.functions.operators import LOWER_NEGATIVE, LOWER_POSITIVE, bind_binary, bind_unary
 from gateway.sql.typed import nodes as bound
 from gateway.sql.typed.catalogue import Context, Function, Lower, Param, Site, coerce_args, make, null_of, param
-from gateway.sql.typed.coerce import accepts, coerced, decimal_for, implicit_type, least_common_of
+from gateway.sql.typed.coerce import accepts, coerced, implicit_type
+from gateway.sql.typed.common_types import decimal_for, least_common_of
 from gateway.sql.typed.foldable import is_foldable
 from gateway.sql.typed.nodes import Call, Cast, Expr, Lit
 from gateway.sqltypes import (

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 
 from gateway.errors import Span, UserError
-from gateway.sql.functions.lowerings import any_nan, one_nan
+from gateway.sql.functions.lowerings import any_nan, one_nan, one_zero
 from gateway.sql.typed import nodes as b
 from gateway.sql.typed.catalogue import Context, Function, Site, null_of
-from gateway.sql.typed.coerce import (
+from gateway.sql.typed.coerce import coerced
+from gateway.sql.typed.common_types import (
     arithmetic_decimal,
-    coerced,
     comparable_type,
     decimal_for,
     decimal_for_literal,
@@ -325,9 +324,9 @@ def bind_unary(symbol: str, arg: Expr, span: Span | None) -> Expr:
         arg = as_boolean(arg, span)
         return Call(BOOLEAN, arg.nullable, "not", (arg,), span=span)
     if symbol == "~":
-        if t in (STRING, VOID):
-            arg = coerced(null_of(arg), BIGINT if t == STRING else INT)
-        elif not is_integral(t):
+        if t == VOID:
+            arg = coerced(null_of(arg), INT)
+        elif not is_integral(t):  # a text is none, otherwise than beside & and |
             raise _unexpected(symbol, arg, arg, span)
         return Call(arg.type, arg.nullable, "~", (arg,), span=span)
     if t in (STRING, VOID):
@@ -381,6 +380,8 @@ def _lower_comparison(call: Call, args: tuple[Expr, ...], ctx: Context) -> Expr:
     t = call.args[0].type
     if isinstance(t, (ArrayType, StructType)):
         return b.udf("nested_compare", BOOLEAN, *args, params=(call.fn,), nullable=call.nullable)
+    if call.fn in ("=", "<=>") and all(map(has_columns, call.args)):
+        args = tuple(map(one_zero, args))  # a join may be by them (`lowering.zeros`)
     if call.fn == "<=>":
         return b.op("IS NOT DISTINCT FROM", BOOLEAN, *args, nullable=False)
     return b.op(call.fn, BOOLEAN, *args, nullable=call.nullable)
@@ -489,19 +490,11 @@ def _lower_logic(word: str) -> Callable[[Call, tuple[Expr, ...], Context], Expr]
     return lower
 
 
-def _one_zero(e: Expr) -> Expr:
-    """A float that may be a zero as the one zero that the engine finds in a list."""
-    if isinstance(e, Lit):
-        return replace(e, value=0.0) if e.value == 0 else e
-    return b.op("+", e.type, e, Lit(e.type, False, 0.0), nullable=e.nullable)
-
-
 def _lower_in(call: Call, args: tuple[Expr, ...], ctx: Context) -> Expr:
     if isinstance(call.args[0].type, (ArrayType, StructType)):
         equal = [b.udf("nested_compare", BOOLEAN, args[0], a, params=("=",)) for a in args[1:]]
         return b.op("OR", BOOLEAN, *equal, nullable=call.nullable) if len(equal) > 1 else equal[0]
-    if is_fractional(args[0].type):
-        args = tuple(map(_one_zero, args))
+    args = tuple(map(one_zero, args))
     return b.op("IN", BOOLEAN, *args, nullable=call.nullable)
 
 

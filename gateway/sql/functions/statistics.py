@@ -20,7 +20,8 @@ from gateway.sql.functions.constants import constant, folded
 from gateway.sql.functions.lowerings import engine_cast, equals, lazy_case, not_null, one_nan, raises, refused
 from gateway.sql.typed import nodes as bound
 from gateway.sql.typed.catalogue import WINDOWED, Context, Function, Lower, Site, make, param
-from gateway.sql.typed.coerce import coerced, implicit_type, plain
+from gateway.sql.typed.coerce import coerced, implicit_type
+from gateway.sql.typed.common_types import plain
 from gateway.sql.typed.foldable import is_foldable
 from gateway.sql.typed.nodes import Agg, AggFn, Call, Cast, Expr, Lit
 from gateway.sqltypes import (

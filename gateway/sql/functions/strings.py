@@ -28,7 +28,8 @@ from gateway.sql.functions.lowerings import (
 )
 from gateway.sql.typed import nodes as bound
 from gateway.sql.typed.catalogue import Context, Function, Lower, Site, coerce_args, make, param
-from gateway.sql.typed.coerce import coerced, least_common_of, least_common_type
+from gateway.sql.typed.coerce import coerced
+from gateway.sql.typed.common_types import least_common_of, least_common_type
 from gateway.sql.typed.nodes import Call, Case, Col, Expr, Lit
 from gateway.sql.typed.walk import has_columns, nodes
 from gateway.sqltypes import BIGINT, BINARY, BOOLEAN, INT, STRING, VOID, ArrayType, DataType, is_nested
@@ -140,6 +141,13 @@ def _bind_elt(function: Function, site: Site) -> Expr:
     rest = param(BINARY) if binary else param("string")
     args = coerce_args(Function("elt", (index,), rest), site)
     return make(function, site, args, BINARY if binary else STRING, True)
+
+
+def _translate(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+    replaced = args[2]
+    if isinstance(replaced, Lit) and "\0" not in (replaced.value or ""):
+        return native("translate")(call, args, context)
+    return kernel("translate")(call, args, context)  # the engine's own puts NUL there
 
 
 def _bind_concat(function: Function, site: Site) -> Expr:
@@ -464,7 +472,7 @@ ROWS: tuple[Function, ...] = (
         returns=STRING,
         lower=_replace,
     ),
-    Function("translate", (param("string"),) * 3, returns=STRING, lower=native("translate")),
+    Function("translate", (param("string"),) * 3, returns=STRING, lower=_translate),
     Function(
         "instr", (param("string"), param("string"), param(INT), param(INT)), optional=2, returns=INT, lower=_instr
     ),

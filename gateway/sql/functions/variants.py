@@ -10,7 +10,8 @@ from gateway.sql.functions.lowerings import kernel, not_null, refused
 from gateway.sql.read.datatypes import parse_type
 from gateway.sql.typed import nodes as bound
 from gateway.sql.typed.catalogue import Context, Function, Site, make
-from gateway.sql.typed.coerce import coerced, plain
+from gateway.sql.typed.coerce import coerced
+from gateway.sql.typed.common_types import plain
 from gateway.sql.typed.nodes import Agg, Call, Expr, Lit
 from gateway.sql.typed.variant_casts import becomes_variant
 from gateway.sqltypes import (
@@ -84,6 +85,8 @@ def _bind_get(function: Function, site: Site) -> Expr:
     if not 2 <= len(site.args) <= 3:
         raise site.wrong_count("[2, 3]")
     value, path = site.args[0], folded(site.args[1], site.context)
+    if value.type == VOID:
+        value = coerced(value, VARIANT)
     if value.type != VARIANT or not isinstance(path, Lit) or not isinstance(path.value, str):
         raise UnsupportedError(
             "UNSUPPORTED_FEATURE", f"{site.shown} but of a VARIANT by a constant path is not supported.", span=site.span

@@ -8,7 +8,8 @@ from gateway.sql.functions.lowerings import engine_cast, integer, refused
 from gateway.sql.functions.variants import written
 from gateway.sql.typed import nodes as bound
 from gateway.sql.typed.catalogue import Context, Function, Lower, Site, make
-from gateway.sql.typed.coerce import coerced, implicit_type, least_common_type
+from gateway.sql.typed.coerce import coerced, implicit_type
+from gateway.sql.typed.common_types import least_common_type
 from gateway.sql.typed.foldable import is_foldable
 from gateway.sql.typed.nodes import Call, Expr, Lit
 from gateway.sqltypes import BIGINT, DOUBLE, INT, STRING, VOID, DataType, is_interval, is_nested, is_numeric
@@ -80,10 +81,13 @@ def _bind_offset(function: Function, site: Site) -> Expr:
 
 
 def _distance(site: Site) -> int | None:
-    """The constant offset, which Spark has negated for lag() before it looks at its type."""
+    """The constant offset, which Spark negates for lag() where it is a literal, before it looks at its type."""
     given = site.args[1].type if len(site.args) > 1 else INT
-    if site.shown == "lag" and given != VOID and not is_numeric(given) and not is_interval(given):
-        raise UserError("FAILED_FUNCTION_CALL", f"Preparing the function `{site.shown}` failed.", span=site.span)
+    if given != VOID and not is_numeric(given) and not is_interval(given):
+        if site.shown == "lag" and isinstance(site.args[1], Lit):
+            raise UserError("FAILED_FUNCTION_CALL", f"Preparing the function `{site.shown}` failed.", span=site.span)
+        if given != STRING:
+            raise site.mismatch(1, "INT")
     if given in (STRING, VOID) or (is_numeric(given) and given != INT):
         message = f"Cannot specify window frame for {site.shown} function."
         raise UserError("_LEGACY_ERROR_TEMP_1035", message, span=site.span_of(1))
@@ -99,6 +103,10 @@ def _offset(name: str) -> Lower:
         offset, ignore = call.data
         if offset is None or call.type == VOID:
             raise refused(call, f"{call.shown} of NULL or with a NULL offset")
+        if leads_past_nulls(call):
+            place = bound.lit(abs(offset), BIGINT)
+            found = bound.agg_fn("nth_value", call.type, value, place, ignore_nulls=True)
+            return bound.fn("coalesce", call.type, found, written(default), nullable=call.nullable)
         name_, distance = name, offset
         if distance < 0:
             name_, distance = ("lead" if name == "lag" else "lag"), -distance
@@ -108,6 +116,17 @@ def _offset(name: str) -> Lower:
         return bound.agg_fn(name_, call.type, value, *rest, ignore_nulls=ignore)
 
     return lower
+
+
+def leads_past_nulls(call: Call) -> bool:
+    """Whether it is the second value or a later one of those behind a row that are not NULL.
+
+    The engine's lead() forgets values that it has seen already (DataFusion 55), so that is asked of a frame without the row.
+    """
+    if call.fn not in ("lag", "lead"):
+        return False
+    offset, ignore = call.data
+    return bool(ignore and offset is not None and (offset if call.fn == "lead" else -offset) > 1)
 
 
 def _bind_nth(function: Function, site: Site) -> Expr:

@@ -38,7 +38,8 @@ _TOLERANT = frozenset((
 ))
 _MADE = frozenset(("array", "struct", "named_struct", "map"))
 # What Spark does not compute before, whatever it is made of.
-UNFOLDED = frozenset(("raise_error", "assert_true", "elt", "map_concat"))
+_RAISING = frozenset(("raise_error", "assert_true"))
+UNFOLDED = _RAISING | {"elt", "map_concat"}
 # The operand that they compute, behind If(both are not NULL): a constant where both are, or where the other one never is NULL.
 _BEHIND_IF = {"regr_avgx": 1, "regr_sxx": 1, "regr_avgy": 0, "regr_syy": 0}
 _NULL_TESTS = frozenset((
@@ -299,9 +300,13 @@ class _Found:
                     c.id for c, _ in kept if c.name
                 }  # the others are keys of a sort, which Spark computes as it sorts
                 self._of_row([e for c, e in kept if c.id in told and self._is_closed(e)])
+                if written or plainly:
+                    self.constants += [e for c, e in kept if c.id not in told and self._is_constant(e)]
                 written = [{c.id: over_row(e, row) for c, e in kept} for row in written]
                 self._written += written
-                self._of_row([e for row in written for i, e in row.items() if i in told and self._is_closed(e)])
+                self._of_row(
+                    [e for row in written for i, e in row.items() if i in told and self._is_closed(e, _RAISING)]
+                )
             elif isinstance(r, b.Filter):
                 own = own_condition(r)
                 if own is None:
@@ -495,10 +500,11 @@ class _Found:
             self._seen.append(expr)  # so that no other expression gets its id
         return known
 
-    def _is_closed(self, expr: Expr) -> bool:
-        """Whether it reads no column, and has one value: constant but for lambdas, which Spark takes for none."""
+    def _is_closed(self, expr: Expr, beside: Set[str] = frozenset()) -> bool:
+        """Whether it reads no column, and has one value: constant but for lambdas, which Spark takes for none, and `beside`."""
         return all(
-            isinstance(part, (Lit, Cast, Case, Lambda, LambdaVar)) or (isinstance(part, Call) and self._has_value(part))
+            isinstance(part, (Lit, Cast, Case, Lambda, LambdaVar))
+            or (isinstance(part, Call) and (part.fn in beside or self._has_value(part)))
             for part in nodes(expr)
         )
 

@@ -171,8 +171,7 @@ class _Spread:
         inner, keys = self.below(rel.input)
         generator = self.over(rel.generator, keys)
         assert isinstance(generator, Call)
-        made = rel.columns[len(rel.input.columns) :]
-        return b.Generate((*inner.columns, *made), inner, generator, rel.outer), keys
+        return b.Generate((*inner.columns, *rel.made), inner, generator, rel.outer), keys
 
     def aggregate(self, rel: Aggregate) -> tuple[Rel, Keys]:
         if rel.sets is not None:

@@ -66,7 +66,7 @@ _ARROW_NAMES = {
 # and the arguments of functions of ours are always plain, and so are the nodes `_PLAIN`.
 _NESTING = {"make_array", "named_struct", "array_agg"}
 _CHAINED = 1000  # characters of a lambda that is written once for each of some elements
-_FEW_CASES = 3  # within a condition, which cost no time to speak of
+_FEW_CASES = 3  # within each other, which cost no time to speak of
 _PLAIN = (b.Lit, b.Udf, b.EngineCast, b.LambdaVar)
 _POSTFIX = {"IS NULL", "IS NOT NULL", "IS TRUE", "IS FALSE", "IS NOT TRUE", "IS NOT FALSE", "IS UNKNOWN"}
 WINDOW_NAMES = {
@@ -90,8 +90,8 @@ WINDOW_IMPLEMENTATIONS = frozenset({"moving"})
 OVER_BODIES = frozenset({"compared", "fold"})
 
 
-def _holds_cases(condition: b.Expr) -> bool:
-    return sum(isinstance(part, b.Case) for part in nodes(condition)) > _FEW_CASES
+def _holds_cases(e: b.Expr) -> bool:
+    return sum(isinstance(part, b.Case) for part in nodes(e)) > _FEW_CASES
 
 
 class ExpressionText:
@@ -235,13 +235,21 @@ class ExpressionText:
         return text + over if over is not None else text
 
     def case(self, e: b.Case) -> str:
-        parts = [f"WHEN {self.expr(c)} THEN {self.expr(v)}" for c, v in e.whens]
+        parts = [f"WHEN {self.expr(c)} THEN {self.branch(v)}" for c, v in e.whens]
         if e.otherwise is not None:
-            parts.append(f"ELSE {self.expr(e.otherwise)}")
+            parts.append(f"ELSE {self.branch(e.otherwise)}")
         # The engine asks of each WHEN whether NULL comes of it, and so of those within it, each time anew (DataFusion 55); of
         # those that are compared with something it does not.
         operand = "TRUE " if any(_holds_cases(c) for c, _ in e.whens) else ""
         return f"CASE {operand}{' '.join(parts)} END"
+
+    def branch(self, value: Expr) -> str:
+        """A value of CASE. Of a call the engine asks for the type and, as often again, whether NULL comes of it, and so of
+        those within it (DataFusion 55); what is cast to its own type has that type without being asked."""
+        text = self.expr(value)
+        plain = isinstance(value, b.Udf) or (isinstance(value, (b.Fn, b.Op)) and is_numeric(value.type))
+        name = type_name(value.type) if plain and value.type != BOOLEAN and _holds_cases(value) else None
+        return text if name is None else f"CAST({text} AS {name})"
 
     def lambda_(self, e: b.Lambda) -> str:
         params = ", ".join(f'"x{p.id}"' for p in e.params)

@@ -14,11 +14,11 @@ from dataclasses import dataclass, field, replace
 from gateway.errors import ResourceError, UnsupportedError, unsupported
 from gateway.sql.functions.casts import fold_cast, lower_cast
 from gateway.sql.functions.fold import fold
-from gateway.sql.functions.lowerings import lazy_case, not_null
+from gateway.sql.functions.lowerings import lazy_case, not_null, one_zero
 from gateway.sql.functions.statistics import MERGED, tested, windowed
 from gateway.sql.lowering.bounds import Bounds
 from gateway.sql.lowering.captures import captures, held, is_beside_others
-from gateway.sql.lowering.cycles import without_cycle
+from gateway.sql.lowering.conditions import MOST_GUARDED, ONE, ZERO, Conditions
 from gateway.sql.lowering.evaluation import (
     DECIDING,
     NULL_TESTS,
@@ -44,7 +44,7 @@ from gateway.sql.lowering.evaluation import (
     unread_constants,
     written_item,
 )
-from gateway.sql.lowering.frames import ranged, with_one_zero
+from gateway.sql.lowering.frames import ranged
 from gateway.sql.typed.assignment import is_void_map
 from gateway.sql.typed.catalogue import BOUNDED, WINDOWED, Catalogue, Context, Function, is_steady
 from gateway.sql.typed.nodes import (
@@ -66,7 +66,7 @@ from gateway.sql.typed.nodes import (
     Window,
     udf,
 )
-from gateway.sql.typed.walk import children, has_columns, nodes, rebuilt_engine
+from gateway.sql.typed.walk import has_columns, nodes, rebuilt_engine
 from gateway.sqltypes import (
     BOOLEAN,
     INT,
@@ -79,17 +79,13 @@ from gateway.sqltypes import (
     is_numeric,
 )
 
-_COMPARISONS = frozenset({"=", "<>", "!=", "<", "<=", ">", ">="})
-_ONE = Lit(INT, False, 1)
 _SUMS = ("sum", "try_sum", "avg")
 _OTHERWISE_OVER = (*MERGED, *_SUMS, "min", "max")
-_ZERO = Lit(INT, False, 0)
 _TWICE = frozenset({"between", "nullif", "nullifzero", "decode"})  # look at their first operand more than once
 # Made of each other in long chains: a CASE around each of them would double the time that the engine plans them for.
 _CHAINED = frozenset({"+", "-", "*"})
 _COMPARED = 100  # operands of which each is held against the others
 _MOST_PARTS = 300_000  # of an expression: what writes an operand twice doubles it with each that stands in another
-_GUARD = 60  # nodes of an operand that is written once more, as its own guard
 
 
 def _sum_type(agg: Agg) -> DataType:
@@ -101,7 +97,7 @@ def _sum_type(agg: Agg) -> DataType:
 
 
 @dataclass(slots=True)
-class Lowering:
+class Lowering(Conditions):
     """The state of one statement's lowering."""
 
     catalogue: Catalogue
@@ -111,32 +107,14 @@ class Lowering:
     root: Rel | None = None  # the whole query
     may_raise: bool = False  # whether something that was lowered can fail for some row
     row_by_row: bool = False  # whether Spark computes what is lowered while it plans, before it simplifies anything
-    _told: dict[int, tuple[bool, int]] = field(default_factory=dict)  # whether it raises, and its parts
     _lowered: dict[int, tuple[Expr, Expr]] = field(default_factory=dict)  # what `may_fail` has lowered, by id
-    _keep: list[Expr] = field(default_factory=list)  # so that ids in `_told` stay unique
-    #: What `connective` made, with its symbol and operands, by id.
-    _connected: dict[int, tuple[Expr, str, Sequence[Expr]]] = field(default_factory=dict)
-
-    def raises(self, expr: Expr) -> bool:
-        """Whether evaluating the engine-level `expr` can fail for some row."""
-        return self._tell(expr)[0]
-
-    def _tell(self, expr: Expr) -> tuple[bool, int]:
-        """Whether it can fail, and of how many parts it is, written out."""
-        known = self._told.get(id(expr))
-        if known is None:
-            below = list(map(self._tell, children(expr)))
-            raises = bool(getattr(expr, "raises", False)) or any(r for r, _ in below)
-            self._told[id(expr)] = known = raises, 1 + sum(parts for _, parts in below)
-            self._keep.append(expr)
-        return known
 
     def lower(self, expr: Expr) -> Expr:
         """The engine-level form of `expr`. Raises ResourceError for what would be too large, written out."""
         known = self._lowered.get(id(expr)) if not self.row_by_row else None
         lowered = self._lower(expr) if known is None else known[1]
         if not isinstance(lowered, (Col, Lit)):
-            raises, parts = self._tell(lowered)
+            raises, parts = self.tell(lowered)
             if parts > _MOST_PARTS:
                 message = f"An expression has more than {_MOST_PARTS} parts once its functions are written out for the engine."
                 raise ResourceError("STATEMENT_TOO_COMPLEX", message, span=getattr(expr, "span", None))
@@ -189,7 +167,7 @@ class Lowering:
                 expr.type,
                 expr.nullable,
                 self._agg(expr.fn, over=True) if isinstance(expr.fn, Agg) else self.lower(expr.fn),
-                tuple(with_one_zero(self.lower(p)) for p in expr.partition),
+                tuple(one_zero(self.lower(p)) for p in expr.partition),
                 *ranged(expr, self.sort_keys(expr.order), self.lower, self.raises),
             )
         if isinstance(expr, Subquery):
@@ -208,7 +186,7 @@ class Lowering:
         """
         lowered = []
         for sort in keys:
-            expr = with_one_zero(self.lower(sort.expr))
+            expr = one_zero(self.lower(sort.expr))
             nulls_first = sort.nulls_first
             if is_nested(expr.type) and sort.descending == nulls_first:
                 if expr.nullable:
@@ -271,12 +249,13 @@ class Lowering:
         if call.fn == "in":
             return self._in(row, call, args)
         if call.fn in ("try_divide", "try_mod") and self.raises(args[0]) and is_numeric(args[1].type):
-            zero = EngineCast(args[1].type, False, _ZERO)  # spares what is divided as NULL does
+            zero = EngineCast(args[1].type, False, ZERO)  # spares what is divided as NULL does
             args = (lazy_case(args[0].type, (Op(BOOLEAN, True, "<>", (args[1], zero)), args[0])), args[1])
         if call.fn in _CHAINED and self.raises(args[1]) and all(map(has_columns, call.args)):
             columns = null_by(call.args[0])
             if columns is not None:
                 return self._applied(row, call, (args[0], self._beside(columns.values(), args[1])))
+        outside, args = self._ungated(call, args)
         result = self._applied(row, call, args)
         if call.fn == "typeof":
             return result
@@ -292,7 +271,7 @@ class Lowering:
             # the engine knows a constant that is NULL, and drops what is beside it
             first = [a for a in args if self.raises(a)][:1]
             result = udf("last", call.type, *first, result, nullable=result.nullable, raises=True)
-        return self._spared(call, args, raising, self._kept(args, result))
+        return self.gated(call.type, outside, *self._spared(call, args, raising, self._kept(args, result)))
 
     def asked(self, terms: Sequence[Expr], symbol: str = "and") -> list[Expr]:
         """The operands of an AND or OR, of which Spark's optimizer leaves out what says no more than others."""
@@ -356,21 +335,34 @@ class Lowering:
         known = self._known(call.args[0], args[0]) if any(map(self.raises, args[1:])) else []
         return lazy_case(BOOLEAN, (self.connective("and", known), found)) if known else found
 
-    def _spared(self, call: Call, args: tuple[Expr, ...], raising: Sequence[int], result: Expr) -> Expr:
-        """`result`, computed only where no operand before the last raising one is NULL: Spark would not evaluate that one."""
+    def _spared(
+        self, call: Call, args: tuple[Expr, ...], raising: Sequence[int], result: Expr
+    ) -> tuple[list[Expr], Expr]:
+        """Conditions and `result`, which is computed only where they hold, as no operand before the last raising one is NULL:
+        Spark would not evaluate that one."""
         order = operands(call, raising, self.row_by_row or not has_columns(call))
         last = max((k for k in range(1, len(order)) if order[k] in raising), default=0)
-        guards: dict[int, Expr] = {}
+        guards: list[Expr] = []
         for i, place in enumerate(order[:last]):
             if _is_null(args[place]) and any(k in raising for k in order[:i]):  # the engine drops those
-                return self._null(call, args)
+                return [], self._null(call, args)
             # What fails does so also where only an operand behind it is NULL.
             first = place in raising and any(args[k].nullable for k in order[i + 1 : last])
             known = self._known(call.args[place], args[place], computed=first)
             if known is None:
-                return result
-            guards |= {id(g.args[0]) if isinstance(g, Op) else id(g): g for g in known}
-        return lazy_case(call.type, (self.connective("and", list(guards.values())), result)) if guards else result
+                return [], result
+            guards += known
+        return guards, result
+
+    def _ungated(self, call: Call, args: tuple[Expr, ...]) -> tuple[Sequence[Expr], tuple[Expr, ...]]:
+        """The conditions of `gated` taken from the operand that alone may raise, where NULL makes the call NULL: one such CASE
+        in another takes the engine (DataFusion 55) twice as long."""
+        raising = [i for i, a in enumerate(args) if self.raises(a)]
+        gate = self.gate(args[raising[0]]) if len(raising) == 1 and is_strict(call) else None
+        if gate is None:
+            return (), args
+        guards, value = gate
+        return guards, (*args[: raising[0]], value, *args[raising[0] + 1 :])
 
     def _beside(self, columns: Iterable[Expr], arg: Expr) -> Expr:
         """An operand, computed only where none of the columns before it is NULL."""
@@ -411,7 +403,7 @@ class Lowering:
             return [Lit(BOOLEAN, False, False)] if lowered.value is None else []
         columns = null_by(expr)
         parts = nodes(lowered)
-        twice = len(parts) <= _GUARD and not any(isinstance(p, Subquery) or is_random(p) for p in parts)
+        twice = len(parts) <= MOST_GUARDED and not any(isinstance(p, Subquery) or is_random(p) for p in parts)
         if twice and (columns is None or (self.raises(lowered) and (computed or not is_shallow(expr)))):
             return [not_null(lowered)]  # its own error comes first
         return None if columns is None else [not_null(c) for c in columns.values()]
@@ -484,81 +476,13 @@ class Lowering:
                 tuple((c, EngineCast(INT, True, v)) for c, v in whens),
                 EngineCast(INT, True, otherwise) if otherwise is not None else None,
             )
-            return Op(BOOLEAN, True, "=", (integer, _ONE))
+            return Op(BOOLEAN, True, "=", (integer, ONE))
         return Case(case.type, case.nullable, whens, otherwise)
 
     def _is_settled(self, call: Call) -> bool:
         """Whether Spark knows the AND or OR without its operands; it computes written rows before it looks for that."""
         known = any(certain(a) is (call.fn == "or") for a in call.args)
         return known and has_columns(call) and not any(isinstance(p, Col) and p.id in self.local for p in nodes(call))
-
-    def connective(self, symbol: str, args: Sequence[Expr]) -> Expr:
-        """AND / OR of lowered operands, lazy where a later one raises: each is asked for where none before it decides."""
-        terms = [term for a in args for term in self._terms_of(symbol, a)]
-        starts = [0, *(i for i in range(1, len(terms)) if self.raises(terms[i]))]
-        if len(starts) == 1 < len(terms) and self.raises(terms[0]):
-            starts.append(1)
-        if len(starts) == 1:
-            return _plainly(symbol, terms)
-        parts = [_plainly(symbol, terms[i:k]) for i, k in zip(starts, [*starts[1:], len(terms)], strict=True)]
-        decided = [(Op(BOOLEAN, p.nullable, "NOT", (p,)), _ZERO) if symbol == "and" else (p, _ONE) for p in parts[:-1]]
-        # In one CASE: of one in another DataFusion's simplifier (55) makes ever more.
-        all_told = Case(INT, True, tuple(decided), EngineCast(INT, True, _plainly(symbol, parts)))
-        made = Op(BOOLEAN, True, "=", (all_told, _ONE))
-        self._connected[id(made)] = made, symbol, terms
-        return made
-
-    def _terms_of(self, symbol: str, expr: Expr) -> Sequence[Expr]:
-        """The operands of what `connective` made with the same symbol; of anything else, itself."""
-        _, made_with, terms = self._connected.get(id(expr), (expr, symbol, (expr,)))
-        return terms if made_with == symbol else (expr,)
-
-    def filters(self, conjuncts: Sequence[Expr]) -> list[Expr]:
-        """Lowered conjuncts of one filter chain, in order: those that can't fail stay bare (the reader prunes with them), a
-        raising one is evaluated only where all bare and earlier ones hold."""
-        told = next((i for i, c in enumerate(conjuncts) if self.raises(c) and any(map(is_told, nodes(c)))), None)
-        if told is not None:  # raise_error comes in its turn, whatever the conjuncts after it
-            before, rest = self.filters(conjuncts[:told]), self.connective("and", list(conjuncts[told:]))
-            return [*before, _where_all(before, rest)] if before else [rest]
-        bare: list[Expr] = []
-        raising: list[Expr] = []
-        for conjunct in conjuncts:
-            if _is_unknown(conjunct):  # the engine would move NULL below an aggregate, whose row stays then
-                conjunct = Lit(BOOLEAN, False, False)
-            (raising if self.raises(conjunct) else bare).append(without_cycle(conjunct))
-        if not raising:
-            return bare
-        if not bare and len(raising) == 1:
-            return raising
-        guards = [_plainly("and", bare), *raising[:-1]] if bare else raising[:-1]
-        return [*bare, _where_all(guards, raising[-1])]
-
-    def where(self, conjuncts: Sequence[Expr], expr: Expr) -> Expr:
-        """`expr`, which is asked for only where the conjuncts hold, as one that raises nowhere else."""
-        if not self.raises(expr):
-            return expr
-        simple = [c for c in conjuncts if not any(isinstance(e, Subquery) for e in nodes(c))]
-        if not simple or sum(len(nodes(c)) for c in simple) > _GUARD:
-            return expr
-        return lazy_case(expr.type, (self.connective("and", self.filters(simple)), expr))
-
-
-def _where_all(guards: Sequence[Expr], condition: Expr) -> Expr:
-    """A condition of a filter that is asked for only where all guards hold, of which each is where those before it do."""
-    unless = tuple((Op(BOOLEAN, False, "IS NOT TRUE", (g,)), _ZERO) for g in guards)
-    return Op(BOOLEAN, True, "=", (Case(INT, True, unless, EngineCast(INT, True, condition)), _ONE))
-
-
-def _plainly(symbol: str, args: Sequence[Expr]) -> Expr:
-    return args[0] if len(args) == 1 else Op(BOOLEAN, any(a.nullable for a in args), symbol.upper(), tuple(args))
-
-
-def _is_unknown(e: Expr) -> bool:
-    """Whether a lowered condition is NULL for every row."""
-    if isinstance(e, Op) and e.symbol in ("AND", "OR", "NOT"):
-        return all(map(_is_unknown, e.args))
-    args = e.args if isinstance(e, Op) and e.symbol in _COMPARISONS else (e,)
-    return any(isinstance(a, Lit) and a.value is None for a in args)
 
 
 def _is_null(e: Expr) -> bool:

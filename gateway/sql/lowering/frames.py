@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from gateway.errors import unsupported
 from gateway.instants import MICROS_PER_DAY
-from gateway.sql.typed.nodes import Bound, Call, Cast, EngineCast, Expr, Frame, Lit, Op, SortKey, Window, udf
+from gateway.sql.functions.lowerings import key_of_order
+from gateway.sql.functions.windows import leads_past_nulls
+from gateway.sql.typed.nodes import Bound, Call, Cast, EngineCast, Expr, Frame, Lit, SortKey, Window, udf
 from gateway.sqltypes import (
     BIGINT,
     DATE,
-    DOUBLE,
-    FLOAT,
     INT,
     TIMESTAMP,
     TIMESTAMP_NTZ,
-    ArrayType,
     DataType,
-    StructType,
     is_integral,
+    is_nested,
 )
+
+_BEHIND = Frame("ROWS", Bound("offset", Lit(BIGINT, False, 1)), Bound("unbounded"))
 
 
 def ranged(
@@ -28,14 +28,19 @@ def ranged(
 ) -> tuple[tuple[SortKey, ...], Frame]:
     """ORDER BY items, of which `keys` are the lowered ones, and the frame; of days and microseconds for RANGE over times."""
     keys, frame = _range_keys(window, tuple(keys), lower, raises), window.frame
+    if isinstance(window.fn, Call) and leads_past_nulls(window.fn):
+        return keys, _BEHIND
     ends = (frame.start.kind, frame.end.kind)
-    if frame.unit == "RANGE" and "current" in ends and any(_has_nulls(k.expr.type) for k in window.order):
-        raise unsupported("a RANGE frame over an order by arrays or structs with NULLs inside")
-    if frame.unit != "RANGE" or len(keys) != 1 or keys[0].expr.type not in (DATE, TIMESTAMP, TIMESTAMP_NTZ):
-        return keys, frame
-    if frame.start.offset is None and frame.end.offset is None:
+    if frame.unit == "RANGE" and "current" in ends and any(is_nested(k.expr.type) for k in keys):
+        # the engine (DataFusion 55) compares no lists in lists, and takes NULL inside of one for equal to all
+        return (SortKey(key_of_order(keys), False, True),), frame
+    if frame.unit != "RANGE" or len(keys) != 1 or (frame.start.offset is None and frame.end.offset is None):
         return keys, frame
     key = keys[0].expr
+    if isinstance(key, Lit):  # by a constant itself the engine does not sort
+        key = EngineCast(key.type, key.nullable, key)
+    if key.type not in (DATE, TIMESTAMP, TIMESTAMP_NTZ):
+        return (replace(keys[0], expr=key),), frame
     number = EngineCast(BIGINT, key.nullable, EngineCast(INT, key.nullable, key) if key.type == DATE else key)
     start, end = (_in_units(x, key.type) for x in (frame.start, frame.end))
     return (replace(keys[0], expr=number),), Frame("RANGE", start, end)
@@ -64,18 +69,6 @@ def _range_keys(
         return keys
     checked = udf("last", key.expr.type, *failing, key.expr, nullable=key.expr.nullable, raises=True)
     return (replace(key, expr=checked), *keys[1:])
-
-
-def with_one_zero(e: Expr) -> Expr:
-    """A float without -0.0, which the engine sorts before 0.0, and takes for another partition."""
-    return Op(e.type, e.nullable, "+", (e, Lit(e.type, False, 0.0))) if e.type in (FLOAT, DOUBLE) else e
-
-
-def _has_nulls(t: DataType) -> bool:
-    """Whether values of a nested type may have NULL inside, which the engine takes for equal to all when it looks for peers."""
-    if isinstance(t, StructType):
-        return any(f.nullable or _has_nulls(f.type) for f in t.fields)
-    return isinstance(t, ArrayType) and (t.contains_null or _has_nulls(t.element))
 
 
 def _in_units(bound: Bound, key: DataType) -> Bound:

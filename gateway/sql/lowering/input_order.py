@@ -8,6 +8,7 @@ have the rows of each partition as they come, sorted below or not: by their numb
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 from typing import TypeGuard
 
@@ -15,6 +16,7 @@ from gateway.sql.lowering.correlation import numbers
 from gateway.sql.typed import nodes as b
 from gateway.sql.typed.catalogue import Catalogue, is_steady
 from gateway.sql.typed.copies import copied
+from gateway.sql.typed.keys import key as structural
 from gateway.sql.typed.nodes import Agg, Call, Col, Expr, Ids, Lit, Rel, SortKey, Window
 from gateway.sql.typed.walk import all_expressions, all_relations, nodes
 from gateway.sqltypes import BIGINT, INT
@@ -36,10 +38,18 @@ def with_input_order(rel: Rel, ids: Ids | None, catalogue: Catalogue) -> Rel:
     return orders.again(rel)
 
 
-def is_in_order(rel: Rel) -> bool:
-    """Whether the rows of a statement, or those that a LIMIT takes the first of, are in an order that they have had before
-    something else is computed of them."""
-    return _is_handed_on(rel) or any(_is_handed_on(at) for at in all_relations(rel) if isinstance(at, b.Limit))
+def is_in_order(rel: Rel, catalogue: Catalogue) -> bool:
+    """Whether the rows of a statement, or those that a LIMIT, an aggregate or a window takes as they come, are in an order that
+    they have had before something else is computed of them."""
+    taken = (at if isinstance(at, b.Limit) else _taken(at, catalogue) for at in all_relations(rel))
+    return _is_handed_on(rel) or any(at is not None and _is_handed_on(at) for at in taken)
+
+
+def _taken(rel: Rel, catalogue: Catalogue) -> Rel | None:
+    """What an aggregate or a window reads whose value is that of rows as they come; None for everything else."""
+    if isinstance(rel, b.Aggregate):
+        return rel.input if any(map(_asks, rel.aggs)) else None
+    return rel.input if _has_open(rel, catalogue) or _has_even(rel) else None
 
 
 def _is_handed_on(rel: Rel) -> bool:
@@ -79,7 +89,7 @@ class _Orders:
         """Give windows without an order, or by constants alone, that of their rows, which are numbered."""
         below, keys = self._ordered(at.input) if self._is_ordered(at.input) else (at.input, ())
         number = Col(INT, False, self.ids.take(), "order")
-        own = at.columns[len(at.input.columns) :]
+        own = at.columns[len(at.columns) - len(at.windows) :]
         at.input = b.WindowRel((*below.columns, number), below, (replace(numbers(), order=keys),))
         at.columns = (*at.input.columns, *own)
         key = SortKey(number, False, True)
@@ -106,10 +116,14 @@ class _Orders:
             ):
                 return []
             rel = rel.cte.plan if isinstance(rel, b.CteRef) else rel.input
-        return found if _sort_of(rel) is not None else []
+        return found if self._gives_order(rel) else []
+
+    def _gives_order(self, rel: Rel) -> bool:
+        """Whether it is a sort, or the LIMIT of what is ordered: of a sort by a column that it does not show, for one."""
+        return _sort_of(rel) is not None or (isinstance(rel, b.Limit) and self._is_ordered(rel.input))
 
     def _is_ordered(self, rel: Rel) -> bool:
-        return bool(self._above_sort(rel)) or _sort_of(rel) is not None
+        return bool(self._above_sort(rel)) or self._gives_order(rel)
 
     def _ordered(self, rel: Rel) -> tuple[Rel, tuple[SortKey, ...]]:
         """The relation with what it is ordered by among its columns, and the keys over these."""
@@ -128,16 +142,24 @@ class _Orders:
         if isinstance(rel, b.Generate):
             return self._generated(rel)
         sort, columns = _sort_of(rel), tuple(rel.columns)
-        assert sort is not None
-        return _with_keys(b.Project(columns, rel, columns), columns, sort.keys, self.ids)
+        if sort is None:
+            assert isinstance(rel, b.Limit)
+            return self._limited(rel)
+        return _with_keys(b.Project(columns, rel, columns), columns, _deciding(sort), self.ids)
+
+    def _limited(self, rel: b.Limit) -> tuple[Rel, tuple[SortKey, ...]]:
+        """The first rows of what is ordered below something else, sorted again where they are taken."""
+        below, keys = self._ordered(rel.input)
+        if not isinstance(below, b.Limit):
+            below = b.Sort(below.columns, below, keys)
+        return replace(rel, columns=below.columns, input=below), keys
 
     def _generated(self, rel: b.Generate) -> tuple[Rel, tuple[SortKey, ...]]:
         """The rows that are made of each row, by the number of that row and their place among them."""
         below, keys = self._ordered(rel.input)
         number, place = (Col(t, False, self.ids.take(), "order") for t in (INT, BIGINT))
         counted = b.WindowRel((*below.columns, number), below, (replace(numbers(), order=keys),))
-        made = rel.columns[len(rel.input.columns) :]
-        found = replace(rel, columns=(*counted.columns, *made, place), input=counted, position=place)
+        found = replace(rel, columns=(*counted.columns, *rel.made, place), input=counted, position=place)
         return found, (SortKey(number, False, True), SortKey(place, False, True))
 
 
@@ -175,6 +197,19 @@ def _sort_of(rel: Rel) -> b.Sort | None:
         rel = rel.input
     asks = isinstance(rel, b.Sort) and any(isinstance(n, b.Subquery) for k in rel.keys for n in nodes(k.expr))
     return rel if isinstance(rel, b.Sort) and not asks else None
+
+
+def _deciding(sort: b.Sort) -> tuple[SortKey, ...]:
+    """Its keys without those that are one before them once more: the engine's aggregates fail at them in an order."""
+    exprs, below = [key.expr for key in sort.keys], sort.input
+    while isinstance(below, b.Project):
+        made = {c.id: e for c, e in zip(below.columns, below.exprs, strict=True)}
+        # What is computed of columns stays as it is: written out, nested queries could have it grow without end.
+        exprs, below = [made.get(e.id, e) if isinstance(e, Col) else e for e in exprs], below.input
+    found: dict[Hashable, SortKey] = {}
+    for expr, one in zip(exprs, sort.keys, strict=True):
+        found.setdefault(structural(expr), one)
+    return tuple(found.values())
 
 
 def _with_keys(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from gateway.sql.lowering.blocks import Block, BlockWriter
@@ -75,6 +75,14 @@ class Below:
         alias = self._writer.alias("s")
         env = {i: f"{alias}.{quoted(n)}" for i, n in names}
         return Block(f"({text}) AS {alias}", env, filtered=source.is_filtered)
+
+
+def with_columns(writer: BlockWriter, block: Block, items: Mapping[int, str]) -> Block:
+    """A subquery of the block's columns and these."""
+    shown = block.env | dict(items)
+    writer.needed.update(shown)
+    block.items = list(shown.items())
+    return writer.close(block)
 
 
 def with_agg_inputs(expr: Expr, column: Callable[[Expr], Expr]) -> Expr:

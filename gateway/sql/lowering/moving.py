@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from gateway.sql.lowering.blocks import Block, BlockWriter
-from gateway.sql.lowering.inputs import with_agg_inputs, with_window_inputs
+from gateway.sql.lowering.inputs import with_agg_inputs, with_columns, with_window_inputs
 from gateway.sql.typed import nodes as b
 from gateway.sql.typed.nodes import AggFn, Bound, Col, EngineCast, Expr, Frame, Window
 from gateway.sql.typed.walk import nodes, rebuilt_engine
@@ -67,7 +67,7 @@ class Moving:
         writer = self._writer
         number = self._fresh(BIGINT)
         if any(m.window.partition for m in self._moved):
-            block = self._closed(block, {number.id: "CAST(row_number() OVER () AS BIGINT)"})
+            block = with_columns(writer, block, {number.id: "CAST(row_number() OVER () AS BIGINT)"})
         counts: dict[str, tuple[Col, ...]] = {}
         together: dict[str, tuple[Col, ...]] = {}
         items: dict[int, str] = {}
@@ -87,7 +87,7 @@ class Moving:
                     items |= {known.id: first, group.id: f"({first}) % {_CALLS}"}
                     counts[text], together[text] = (*counts[text], known), (group,)
         writer.envs.pop()
-        block = self._closed(block, items)
+        block = with_columns(writer, block, items)
         columns: dict[str, int] = {}
         writer.envs.append(block.env)
         for moved, text in zip(self._moved, texts, strict=True):
@@ -96,7 +96,7 @@ class Moving:
             over = writer.expr(replace(moved.window, fn=call, partition=together[text], order=(), frame=_WHOLE))
             moved.column.id = columns.setdefault(over, moved.column.id)
         writer.envs.pop()
-        return self._closed(block, {i: over for over, i in columns.items()})
+        return with_columns(writer, block, {i: over for over, i in columns.items()})
 
     def _without(self, expr: Expr, window: Window) -> Expr:
         if not _moves(expr):
@@ -108,13 +108,6 @@ class Moving:
         column = self._fresh(DOUBLE)
         self._moved.append(_Moved(column, replace(expr, args=args, where=None), replace(window, fn=column)))
         return column
-
-    def _closed(self, block: Block, items: dict[int, str]) -> Block:
-        """A subquery of the block's columns and these."""
-        shown = block.env | items
-        self._writer.needed.update(shown)
-        block.items = list(shown.items())
-        return self._writer.close(block)
 
     def _fresh(self, type_: DataType) -> Col:
         self._writer.fresh -= 1

@@ -18,7 +18,6 @@ from gateway.sql.lowering.bounds import Bounds, Range
 from gateway.sql.lowering.expressions import Lowering
 from gateway.sql.lowering.pushdown import Hints
 from gateway.sql.typed import nodes as b
-from gateway.sql.typed.catalogue import is_steady
 from gateway.sql.typed.nodes import Agg, Call, Cast, Col, Expr, Rel
 from gateway.sql.typed.walk import (
     all_of,
@@ -86,7 +85,7 @@ def _again(join: b.Join, where: Sequence[Expr], lowering: Lowering, hints: Hints
     if not 2 < len(leaves) == len(rels) or leaves[0].rows < max(leaf.rows for leaf in leaves):
         return None
     equal = [pair for c in (*conjuncts, *where) for pair in _equal(c)]
-    if not _is_connected(leaves, equal) or not all(_is_movable(c, lowering) for c in conjuncts):
+    if not _is_connected(leaves, equal) or not all(map(_is_movable, conjuncts)):
         return None
     bounds = lowering.bounds
     if bounds is None:
@@ -97,11 +96,9 @@ def _again(join: b.Join, where: Sequence[Expr], lowering: Lowering, hints: Hints
     return None if order == leaves or any(map(lowering.may_fail, computed)) else _joined(join, order, conjuncts)
 
 
-def _is_movable(conjunct: Expr, lowering: Lowering) -> bool:
-    """Whether it is a condition on the joined rows alone, and says the same of a row each time."""
-    if not has_columns(conjunct) or has_outer(conjunct) or contains(conjunct, b.Subquery):
-        return False
-    return is_steady(conjunct, lowering.catalogue)
+def _is_movable(conjunct: Expr) -> bool:
+    """Whether it is a condition on the joined rows alone."""
+    return has_columns(conjunct) and not has_outer(conjunct) and not contains(conjunct, b.Subquery)
 
 
 def _flat(join: b.Join) -> tuple[list[Rel], list[Expr]]:

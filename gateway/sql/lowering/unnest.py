@@ -20,7 +20,6 @@ def generate(writer: BlockWriter, rel: b.Generate) -> Block:
         )
     args = tuple(writer.lowering.lower(a) for a in rel.generator.args)
     block, (array,) = apart(writer, block, [row.lower(rel.generator, args, writer.lowering.context)])
-    width = len(rel.input.columns)
     kept = [c.id for c in rel.input.columns if c.id in block.env and c.id in writer.needed]
     writer.envs.append(block.env)
     lowered = writer.expr(array)
@@ -40,8 +39,7 @@ def generate(writer: BlockWriter, rel: b.Generate) -> Block:
     alias = writer.alias("s")
     env = {i: f'{alias}."v{i}"' for i in kept}
     fields = rel.generator.type.fields  # type: ignore[attr-defined]
-    made = rel.columns[width : width + len(fields)]
-    for column, f in zip(made, fields, strict=True):
+    for column, f in zip(rel.made, fields, strict=True):
         env[column.id] = f"{alias}.{quoted(name)}[{text_literal(f.name)}]"
     if rel.position is not None:
         env[rel.position.id] = f'{alias}."v{rel.position.id}"'

@@ -1,6 +1,7 @@
 """Arrays and structs by which rows are told apart: with one zero inside, as Spark takes its floats for keys.
 
-The engine does so itself with keys that are floats; those inside of others, and of means, it compares by their bits.
+The engine does so itself with keys that are floats, but in joins that sort their sides: there -0.0 comes before 0.0, is taken
+for the same, and what is behind it finds no pair. Those inside of others, and of means, it compares by their bits.
 """
 
 from __future__ import annotations
@@ -25,10 +26,21 @@ def with_one_zero(rel: Rel) -> Rel:
     for below in all_relations(rel):
         if isinstance(below, b.Filter):
             below.condition = _in_filter(below.condition)
-        elif isinstance(below, b.SetOp) and below.all and below.kind != "union":
-            # Rows are numbered by their bits.
+        elif isinstance(below, b.SetOp) and below.kind != "union":
+            # With ALL rows are numbered by their bits; without it they are joined.
             below.inputs = tuple(projected(side, _plain_key) for side in below.inputs)
     return rel
+
+
+def _in_place(plan: Rel) -> Rel:
+    """What IN asks, as keys; in its own projection: below two the engine finds no columns of the query around it."""
+    if isinstance(plan, b.Project):
+        return b.Project(plan.columns, plan.input, tuple(map(_any_key, plan.exprs)))
+    return projected(plan, _any_key)
+
+
+def _any_key(e: Expr) -> Expr:
+    return _plain_key(_key(e))
 
 
 def _plain_key(e: Expr) -> Expr:
@@ -51,12 +63,12 @@ def _aggregate(agg: Agg) -> Agg:
         alone = agg.distinct and is_fractional(value.type) and agg.fn not in _AS_THEY_ARE
         return replace(agg, args=(_with_one(value) if alone else _key(value),))
     # the engine is asked for distinct structs of them
-    return replace(agg, args=tuple(_plain_key(_key(a)) for a in agg.args))
+    return replace(agg, args=tuple(map(_any_key, agg.args)))
 
 
 def _in_filter(e: Expr) -> Expr:
-    if isinstance(e, Subquery) and e.kind == "in" and any(_has_zeros(c.type) for c in e.plan.columns):
-        return replace(e, args=tuple(map(_key, e.args)), plan=projected(e.plan, _key))
+    if isinstance(e, Subquery) and e.kind == "in":
+        return replace(e, args=tuple(map(_any_key, e.args)), plan=_in_place(e.plan))
     return rebuilt(e, _in_filter)
 
 

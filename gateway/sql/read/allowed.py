@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from gateway.errors import unsupported
 from gateway.sql.read.tree import (
+    Clustered,
     Distributed,
     IntervalLiteral,
     Pivot,
@@ -93,6 +94,7 @@ ALLOWED: dict[type[exp.Expr], frozenset[str]] = {
     exp.Order: _LIST,
     Distributed: _UNARY,
     exp.Ordered: frozenset({"this", "desc", "nulls_first"}),
+    Clustered: _UNARY,
     exp.Limit: frozenset({"expression"}),
     exp.Offset: frozenset({"expression"}),
     exp.Alias: frozenset({"this", "alias"}),

@@ -68,7 +68,7 @@ from gateway.sql.read.cursor import Limits, user_error
 from gateway.sql.read.expressions import SET_OPERATORS, Node
 from gateway.sql.read.relations import RelationParser
 from gateway.sql.read.tokens import END
-from gateway.sql.read.tree import Distributed, end_of, mark, span_of, start_of
+from gateway.sql.read.tree import Clustered, Distributed, end_of, mark, span_of, start_of
 
 __all__ = ["QueryParser", "span_of"]
 
@@ -337,7 +337,7 @@ class QueryParser(RelationParser):
                 exprs = self._list()
                 distributed = [mark(Distributed(this=e), start_of(e), end_of(e)) for e in exprs]
                 if word == "CLUSTER":
-                    items = [mark(exp.Ordered(this=e.copy()), start_of(e), end_of(e)) for e in exprs]
+                    items = [mark(Clustered(this=e.copy()), start_of(e), end_of(e)) for e in exprs]
             elif word == "ORDER" and self.word == "ALL" and self.peek() not in (",", ".", "(", "["):
                 items = [self._order_all()]
             else:

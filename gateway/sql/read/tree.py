@@ -78,6 +78,10 @@ class Distributed(exp.Expression):
     arg_types: ClassVar[dict[str, bool]] = {"this": True}
 
 
+class Clustered(exp.Ordered):
+    """An item of CLUSTER BY that rows are sorted by: a number is no place among the columns."""
+
+
 def mark(node: N, start: int, end: int) -> N:
     """`node` with the offsets of its first and last character."""
     node._meta = {"start": start, "end": end}  # noqa: SLF001 (the property `meta` would build the dict in two steps)

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gateway.errors import Span, UserError, unsupported
-from gateway.sql.typed.coerce import can_cast, cast_refusal, coerced, plain
+from gateway.sql.typed.coerce import can_cast, cast_refusal, coerced
+from gateway.sql.typed.common_types import plain
 from gateway.sql.typed.nodes import Call, Expr, Lit, Project, Rel, Values
 from gateway.sqltypes import (
     VOID,

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeGuard
 
 from gateway.errors import GatewayError, Span, UnsupportedError, UserError
-from gateway.sql.typed.coerce import Accepts, coerced, implicit_type, least_common_of
+from gateway.sql.typed.coerce import Accepts, coerced, implicit_type
+from gateway.sql.typed.common_types import least_common_of
 from gateway.sql.typed.foldable import UNASKED, is_foldable
 from gateway.sql.typed.nodes import Agg, Call, Expr, Lambda, Lit, SortKey, Subquery, Window
 from gateway.sql.typed.walk import nodes
@@ -22,11 +23,12 @@ from gateway.sqltypes import VOID, DataType, is_orderable
 #: Functions for which Spark puts NULL in the place of an operand of no type, without looking at what that is.
 _BLIND = frozenset((
     "array_distinct", "array_join", "bit_and", "bit_count", "bit_or", "bit_xor", "cardinality", "collation", "date_add",
-    "date_sub", "dateadd", "exists", "filter", "forall", "format_number", "from_json", "get_json_object",
+    "date_sub", "dateadd", "exists", "filter", "forall", "format_number", "from_json", "get_json_object", "is_variant_null",
     "json_array_length", "json_object_keys", "map_entries", "map_filter", "map_from_arrays", "map_keys", "map_values",
-    "mask", "parse_url", "size", "sort_array", "soundex", "str_to_map", "timestamp_micros", "timestamp_millis",
-    "timestamp_seconds", "to_json", "to_unix_timestamp", "transform", "transform_keys", "transform_values", "unix_date",
-    "unix_micros", "unix_millis", "unix_seconds", "unix_timestamp", "zip_with",
+    "mask", "parse_json", "parse_url", "schema_of_variant", "schema_of_variant_agg", "size", "sort_array", "soundex",
+    "str_to_map", "timestamp_micros", "timestamp_millis", "timestamp_seconds", "to_json", "to_unix_timestamp", "transform",
+    "transform_keys", "transform_values", "try_parse_json", "try_variant_get", "unix_date", "unix_micros", "unix_millis",
+    "unix_seconds", "unix_timestamp", "variant_get", "zip_with",
 ))
 # fmt: on
 

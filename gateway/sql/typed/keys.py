@@ -153,7 +153,7 @@ def _call_key(call: Call) -> tuple[Any, ...]:
         keys.sort(key=repr)
     elif fn == "in":
         keys[1:] = sorted(keys[1:], key=repr)
-    return ("call", fn, call.data, call.type, *keys)
+    return ("call", fn, call.data[:1] if fn == "_field" else call.data, call.type, *keys)
 
 
 def _operands(call: Call) -> list[Expr]:

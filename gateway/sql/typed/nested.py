@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gateway.sql.typed.coerce import plain
+from gateway.sql.typed.common_types import plain
 from gateway.sqltypes import (
     BIGINT,
     INT,

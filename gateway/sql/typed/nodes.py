@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gateway.errors import Span
-from gateway.sqltypes import BOOLEAN, DataType
+from gateway.sqltypes import BOOLEAN, DataType, StructType
 
 
 @dataclass(slots=True, eq=False)
@@ -338,6 +338,13 @@ class Generate(Rel):
     generator: Call
     outer: bool
     position: Col | None = None  # which one it is of the rows that the generator makes of a row
+
+    @property
+    def made(self) -> tuple[Col, ...]:
+        """The generator's columns; found from behind, as a window below may have been given a further column."""
+        assert isinstance(self.generator.type, StructType)
+        end = len(self.columns) - (self.position is not None)
+        return tuple(self.columns[end - len(self.generator.type.fields) : end])
 
 
 @dataclass(slots=True, eq=False)

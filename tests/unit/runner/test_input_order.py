@@ -59,6 +59,8 @@ ANSWERS: dict[str, list[tuple[Any, ...]]] = {
     "LATERAL VIEW OUTER explode(a) AS e": [(3, 1), (1, None)],
     "SELECT k, e FROM (SELECT * FROM VALUES (3, array(1,2)), (1, array(5,4)), (1, array(9,8)) AS t(k, a) ORDER BY k) "
     "LATERAL VIEW explode(a) AS e": [(1, 5), (1, 4), (1, 9), (1, 8), (3, 1), (3, 2)],
+    # A window that a generator reads is given the numbers of its rows.
+    f"SELECT explode(collect_list(sum(v)) OVER ()) AS e FROM {T}": [(60,)],
 }  # fmt: skip
 
 

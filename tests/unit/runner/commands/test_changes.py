@@ -137,6 +137,12 @@ def test_rows_move_to_their_new_partition(session: Session) -> None:
         ("DELETE FROM t WHERE id > (SELECT max(id) / 0 FROM t)", "DIVIDE_BY_ZERO"),
         ("DELETE FROM t WHERE rand() < 0.5", "INVALID_NON_DETERMINISTIC_EXPRESSIONS"),
         ("DELETE FROM t WHERE count(*) > 1", "UNSUPPORTED_EXPR_FOR_OPERATOR"),
+        ("DELETE FROM t WHERE struct(*) IS NOT NULL", "INVALID_USAGE_OF_STAR_OR_REGEX"),
+        ("UPDATE t SET s = struct(t.*)", "INVALID_USAGE_OF_STAR_OR_REGEX"),
+        (
+            "MERGE INTO t USING t AS u ON t.id = u.id WHEN NOT MATCHED THEN INSERT (s) VALUES (hash(u.*))",
+            "INVALID_USAGE_OF_STAR_OR_REGEX",
+        ),
         ("DELETE FROM t WHERE 1 / (id - 1) > 0", "DIVIDE_BY_ZERO"),
         ("DELETE FROM nope", "TABLE_OR_VIEW_NOT_FOUND"),
         ("UPDATE t SET nope = 1", "UNRESOLVED_COLUMN.WITH_SUGGESTION"),

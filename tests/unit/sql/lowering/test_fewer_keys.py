@@ -50,7 +50,7 @@ def test_keys_that_others_determine_are_left_out(session: Session, by: str, coun
     assert keys(session, f"SELECT {by}, count(*) FROM t WHERE k <> 0 GROUP BY {by}") == count
 
 
-@pytest.mark.parametrize("by", [by for by, _ in KEYS])
+@pytest.mark.parametrize("by", [by for by, _ in KEYS if "rand" not in by])  # which grouping sets do not take
 @pytest.mark.parametrize("rest", ["", "HAVING count(*) > 3", "HAVING {} IS NOT NULL"])
 def test_rows_are_those_of_all_keys(session: Session, by: str, rest: str) -> None:
     aggregates, having = "count(*), min(id), count(DISTINCT id % 4)", rest.format(by.partition(", ")[0])

@@ -37,7 +37,7 @@ _NOT_KNOWN = (
     "SELECT 1 DIV if(true, 0, id) FROM t",
     "SELECT 2147483647 + 1 + id FROM t",
     "SELECT sum(1 DIV 0) FROM t",
-    "SELECT sum(id) OVER (PARTITION BY 1 DIV 0 ORDER BY id) FROM t",
+    "SELECT sum(id) OVER (PARTITION BY id + 1 DIV 0 ORDER BY id) FROM t",
     "SELECT max(id) FILTER (WHERE CAST('x' AS BOOLEAN)) FROM t",
     "SELECT id FROM t ORDER BY id + 1 DIV 0",
     "SELECT a.id FROM t AS a JOIN t AS b ON a.id = b.id AND 1 DIV 0 = 1",

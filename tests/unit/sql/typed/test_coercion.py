@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from gateway.errors import GatewayError
-from gateway.sql.typed.coerce import can_store, plain
+from gateway.sql.typed.coerce import can_store
+from gateway.sql.typed.common_types import plain
 from gateway.sql.typed.nodes import Call, Expr, Project
 from gateway.sqltypes import (
     BIGINT,
