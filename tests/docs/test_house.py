@@ -4,6 +4,7 @@ import ast
 import re
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,20 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "gateway"
 TESTS = ROOT / "tests"
 MOST_LINES = 600
+_FIRST_LINE = re.compile(r'(#.*\n|\s)*r?"""\s*\S')
 
 
+@cache
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+@cache
+def _tree(path: Path) -> ast.Module:
+    return ast.parse(_text(path))
+
+
+@cache
 def _modules(folder: Path) -> list[Path]:
     return sorted(p for p in folder.rglob("*.py") if "thrift_gen" not in p.parts)
 
@@ -27,7 +40,7 @@ def _names(paths: list[Path]) -> list[str]:
 
 def test_no_file_outgrows_its_walls() -> None:
     files = [*_modules(PACKAGE), *_modules(TESTS), *(PACKAGE / "console" / "page").iterdir()]
-    large = [path for path in files if len(path.read_text(encoding="utf-8").splitlines()) >= MOST_LINES]
+    large = [path for path in files if len(_text(path).splitlines()) >= MOST_LINES]
     assert not large, f"{MOST_LINES} lines and more: {_names(large)}"
 
 
@@ -39,17 +52,12 @@ def test_no_module_is_a_drawer_for_what_has_no_name() -> None:
 def test_no_line_is_drawn_between_parts_of_a_file() -> None:
     drawn = re.compile(r"^\s*# ?-{5,}", re.MULTILINE)
     files = [*_modules(PACKAGE), *_modules(TESTS)]
-    assert _names([path for path in files if drawn.search(path.read_text(encoding="utf-8"))]) == []
+    assert _names([path for path in files if drawn.search(_text(path))]) == []
 
 
 @pytest.mark.parametrize("folder", [PACKAGE, TESTS], ids=lambda p: p.name)
 def test_the_first_line_says_what_a_file_is(folder: Path) -> None:
-    silent = [
-        path
-        for path in _modules(folder)
-        if path.read_text(encoding="utf-8").strip()
-        and not ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
-    ]
+    silent = [path for path in _modules(folder) if _text(path).strip() and not _FIRST_LINE.match(_text(path))]
     assert not silent, f"no first line: {_names(silent)}"
 
 
@@ -64,9 +72,7 @@ def test_fixtures_are_where_pytest_looks_for_them() -> None:
     elsewhere = [
         path
         for path in _modules(TESTS)
-        if "@pytest.fixture" in path.read_text(encoding="utf-8")
-        and path.name != "conftest.py"
-        and not path.name.startswith("test_")
+        if "@pytest.fixture" in _text(path) and path.name != "conftest.py" and not path.name.startswith("test_")
     ]
     assert not elsewhere, f"fixtures outside of tests and conftest.py: {_names(elsewhere)}"
 
@@ -103,7 +109,7 @@ def test_every_function_and_class_is_used_outside_of_the_tests() -> None:
     used: set[str] = set()
     defined: list[tuple[str, str]] = []
     for path in _modules(PACKAGE):
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        for node in _tree(path).body:
             own = {node.name} if isinstance(node, ast.FunctionDef | ast.ClassDef) else set()
             documented = [node] if not own else [*ast.iter_child_nodes(node)]
             for part in documented:
@@ -128,7 +134,7 @@ def _names_in(node: ast.AST) -> Iterator[str]:
 def test_every_kernel_is_asked_for_by_the_catalogue() -> None:
     """They are registered by name, so that nobody would miss one that no function is lowered to any more."""
     functions.load()
-    trees = (ast.parse(path.read_text(encoding="utf-8")) for path in _modules(PACKAGE / "sql"))
+    trees = (_tree(path) for path in _modules(PACKAGE / "sql"))
     asked = re.compile("|".join({name for tree in trees for name in _names_in(tree)}))
     assert not asked.fullmatch("nobodys_kernel")
     assert [name for name in functions.IMPLEMENTATIONS if not asked.fullmatch(name)] == []

@@ -165,13 +165,7 @@ def _judge(machine: Machine, batch: Batch, told: Sequence[Outcome]) -> None:
         else:
             answered.append((tree, one, ours))
     _judge_answered(machine, batch, answered)
-    _judge_each(machine, raised)
-
-
-def _judge_each(machine: Machine, members: Sequence[tuple[Case, Outcome]]) -> None:
-    """Ask Spark about each member in a statement of its own."""
-    for (one, ours), told in zip(members, machine.spark.ask_all([one for one, _ in members]), strict=True):
-        machine.settle(one, told, ours)
+    machine.settle_each(raised)
 
 
 def _judge_answered(machine: Machine, batch: Batch, members: list[tuple[Tree, Case, Outcome]]) -> None:
@@ -179,7 +173,7 @@ def _judge_answered(machine: Machine, batch: Batch, members: list[tuple[Tree, Ca
     if not members:
         return
     if len(members) <= _FEW or batch.single:
-        _judge_each(machine, [(one, ours) for _, one, ours in members])
+        machine.settle_each([(one, ours) for _, one, ours in members])
         return
     told = machine.spark.ask(batch.whole([tree for tree, _, _ in members]))
     if told.kind == "answer" and len(told.columns) == len(members):

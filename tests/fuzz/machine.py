@@ -87,6 +87,11 @@ class Machine:
         self.tally.count(one.kind, "refused", one.functions)
         self.tally.refusals[_VALUES.sub("?", ours.message)[:70]] += 1
 
+    def settle_each(self, members: Sequence[tuple[Case, Outcome]]) -> None:
+        """Ask Spark about each of some cases in a statement of its own, all at once."""
+        for (one, ours), told in zip(members, self.spark.ask_all([one for one, _ in members]), strict=True):
+            self.settle(one, told, ours)
+
     def settle(self, one: Case, spark: Outcome, ours: Outcome) -> None:
         """Judge two outcomes of a case."""
         difference = compare(one, spark, ours)

@@ -17,7 +17,18 @@ from contextlib import closing
 from pathlib import Path
 
 from tests.conformance.shared import ROOT, unpacked
-from tests.fuzz import batches, neighbours, queries, reports, sessions, tables
+from tests.fuzz import (
+    batches,
+    misplaced,
+    misplaced_changes,
+    mistyped,
+    neighbours,
+    queries,
+    reports,
+    sessions,
+    tables,
+    wrapped,
+)
 from tests.fuzz.compare import SOFT
 from tests.fuzz.embedded import Embedded
 from tests.fuzz.machine import Judgement, Machine
@@ -40,17 +51,31 @@ STEPS: dict[str, Step] = {
     "reports": reports.step,
     "sessions": sessions.step,
     "neighbours": neighbours.step,
+    "mistyped": mistyped.GRID.step,
+    "misplaced": misplaced.GRID.step,
+    "wrapped": wrapped.GRID.step,
+    "changes": misplaced_changes.GRID.step,
 }
 #: Steps of each kind, and their seed, that must show no difference; without the corpora, so that they are the same everywhere.
-SLICE = {"expressions": 2, "queries": 60, "reports": 40, "neighbours": 40, "sessions": 6}
+SLICE = {
+    "expressions": 2,
+    "queries": 60,
+    "reports": 40,
+    "neighbours": 40,
+    "sessions": 6,
+    "mistyped": 2,
+    "misplaced": 2,
+    "wrapped": 1,
+    "changes": 1,
+}
 SLICE_SEED = 1
-#: How many steps of each kind follow each other.
-_TURNS = {"expressions": 1, "queries": 16, "reports": 16, "neighbours": 8, "sessions": 1}
+#: How many steps of a kind follow each other, where it is more than one.
+_TURNS = {"queries": 16, "reports": 16, "neighbours": 8}
 
 
 def endless(kinds: Sequence[str]) -> Iterator[str]:
     """The kinds in turn, for ever."""
-    return itertools.cycle([kind for kind in kinds for _ in range(_TURNS[kind])])
+    return itertools.cycle([kind for kind in kinds for _ in range(_TURNS.get(kind, 1))])
 
 
 def run(machine: Machine, kinds: Iterable[str], statements: int, seconds: float, kept: Path | None) -> None:

@@ -12,7 +12,7 @@ from tests.fuzz.tally import ENOUGH, VERDICTS, Tally, hittable, seldom
 _SHOWN = 12
 _DOCUMENT = ROOT / "docs" / "fuzzing.md"
 _BEGIN, _END = "<!-- counts -->", "<!-- end of counts -->"
-_KINDS = ("expressions", "queries", "reports", "neighbours", "sessions")
+_KINDS = ("expressions", "queries", "reports", "neighbours", "sessions", "mistyped", "misplaced", "wrapped", "changes")
 _WORDS = {"same": "the same answer", "both raise": "both raise", "excused": "excepted", "difference": "differed"}
 
 
