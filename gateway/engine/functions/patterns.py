@@ -40,7 +40,7 @@ _MOST = {"F": 1, "y": 6, "M": 4, "L": 4, "d": 2, "D": 3, "E": 4, "a": 1, "h": 2,
          "q": 4, "Q": 4, "G": 4, "V": 2, "O": 4, "X": 5, "x": 5, "Z": 5, "z": 4, "v": 4}  # fmt: skip
 _SIMPLE = frozenset("GyYMLwWDdFEuaHkKhmsSzZX")  # SimpleDateFormat's letters
 _WEEK_BASED = "YWwuec"
-_ILLEGAL = "ABnNp"
+_ILLEGAL, _ILLEGAL_IN_TEXTS = "ABnNp", "EFqQ"  # the latter where texts are read
 _CONFIG = "spark.sql.legacy.timeParserPolicy"
 
 Token = tuple[str, int]  # a letter and how often it stands there; ("", 0) never occurs
@@ -48,9 +48,10 @@ Part = Token | str
 
 
 def _refused(letter: str) -> RowError:
-    return RowError("UNSUPPORTED_FEATURE", f"The datetime pattern letter '{letter}' is not supported.")
+    return RowError(_UNSUPPORTED, f"The datetime pattern letter '{letter}' is not supported.")
 
 
+_UNSUPPORTED = "UNSUPPORTED_FEATURE"
 OLD_PATTERNS = "INCONSISTENT_BEHAVIOR_CROSS_VERSION.DATETIME_"
 _GUIDE = (
     "You can form a valid datetime pattern with the guide from "
@@ -78,12 +79,12 @@ def _unrecognized(pattern: str) -> RowError:
 
 
 @lru_cache(maxsize=256)
-def parts_of(pattern: str) -> tuple[Part, ...]:
-    """The pattern as literals and (letter, count) pairs; letters that Spark refuses raise its errors."""
+def parts_of(pattern: str, reads: bool = False) -> tuple[Part, ...]:
+    """The pattern as literals and (letter, count) pairs; letters that Spark refuses, where it `reads` too, raise its errors."""
     try:
-        return _parts(pattern)
-    except RowError:
-        if _meant_something(pattern):
+        return _parts(pattern, reads)
+    except RowError as error:
+        if error.condition != _UNSUPPORTED and _meant_something(pattern):
             raise _unrecognized(pattern) from None
         raise
 
@@ -92,11 +93,11 @@ def _meant_something(pattern: str) -> bool:
     """Whether Java's SimpleDateFormat takes the pattern, so that Spark's error is that its meaning has changed."""
     pieces = pattern.split("'")
     letters = {c for piece in pieces[::2] for c in piece if c.isascii() and c.isalpha()}
-    return len(pieces) % 2 == 1 and letters <= _SIMPLE and not {"[", "]"} & set(pattern) and "XXXX" not in pattern
+    return len(pieces) % 2 == 1 and letters <= _SIMPLE and "XXXX" not in pattern
 
 
-def _parts(pattern: str) -> tuple[Part, ...]:
-    _check_letters(pattern)
+def _parts(pattern: str, reads: bool) -> tuple[Part, ...]:
+    _check_letters(pattern, _ILLEGAL + _ILLEGAL_IN_TEXTS * reads)
     parts: list[Part] = []
     at = 0
     while at < len(pattern):
@@ -105,7 +106,7 @@ def _parts(pattern: str) -> tuple[Part, ...]:
             end, text = at + 1, ""
             while True:
                 if end >= len(pattern):
-                    raise _invalid(pattern, "WITH_SUGGESTION", _GUIDE)
+                    raise unknown(pattern)
                 if pattern[end] == "'":
                     if pattern[end + 1 : end + 2] != "'":
                         break
@@ -121,16 +122,16 @@ def _parts(pattern: str) -> tuple[Part, ...]:
             parts.append(_checked(c, end - at, pattern))
             at = end
         elif c in "[]":
-            raise RowError("UNSUPPORTED_FEATURE", "Optional sections in datetime patterns are not supported.")
+            raise RowError(_UNSUPPORTED, "Optional sections in datetime patterns are not supported.")
         elif c in "{}#":
-            raise _unrecognized(pattern)
+            raise unknown(pattern)
         else:
             parts.append(c)
             at += 1
     return tuple(parts)
 
 
-def _check_letters(pattern: str) -> None:
+def _check_letters(pattern: str, illegal: str) -> None:
     """The letters that Spark looks for between quotes before it reads the pattern."""
     parts = pattern.split("'")[::2]
     if "[" in "".join(parts):  # Spark tells of these otherwise; they are refused
@@ -145,7 +146,7 @@ def _check_letters(pattern: str) -> None:
                     "EXTRACT instead.",
                 )
         for letter in part:
-            if letter in _ILLEGAL:
+            if letter in illegal:
                 raise _invalid(
                     pattern,
                     "ILLEGAL_CHARACTER",
@@ -156,17 +157,15 @@ def _check_letters(pattern: str) -> None:
 def _checked(letter: str, count: int, pattern: str) -> Token:
     most = _MOST.get(letter)
     if letter == "F" and count > 1:
-        raise _unrecognized(pattern)
+        raise unknown(pattern)
     if most is None or (letter == "V" and count != 2) or (letter in "Ov" and count not in (1, 4)):
-        raise _invalid(pattern, "WITH_SUGGESTION", _GUIDE)
+        raise unknown(pattern)
     if count > most:
         if letter in "GMLEQq" and count == 5:
             raise _invalid(
                 pattern, "LENGTH", f"Too many letters in datetime pattern: {pattern}. Please reduce pattern length."
             )
-        if letter in "XxQq":
-            raise _invalid(pattern, "WITH_SUGGESTION", _GUIDE)
-        raise _unrecognized(pattern)
+        raise unknown(pattern)
     return letter, count
 
 
@@ -306,19 +305,19 @@ _NUMERIC = "yMLdHkKhmsS"
 
 @lru_cache(maxsize=256)
 def _reader(pattern: str) -> tuple[re.Pattern[str], tuple[Token, ...]]:
-    parts = parts_of(pattern)
+    parts = parts_of(pattern, reads=True)
     expression, tokens = "", []
     for i, part in enumerate(parts):
         if isinstance(part, str):
             expression += re.escape(part)
             continue
         letter, count = part
-        if letter in "EFqQDGzvO":
+        if letter in "DGzvO":
             raise _refused(letter)
         next_numeric = i + 1 < len(parts) and _is_numeric(parts[i + 1])
         if _is_numeric(part) and next_numeric and count == 1 and letter != "S":
             raise RowError(
-                "UNSUPPORTED_FEATURE",
+                _UNSUPPORTED,
                 f"Parsing with the datetime pattern '{pattern}' (adjacent numbers) is not supported.",
             )
         # Java never gives back what a field has taken
@@ -383,7 +382,7 @@ def layout_of(pattern: str) -> Layout | None:
         _reader(pattern)
     except RowError:
         return None
-    return layout(parts_of(pattern))
+    return layout(parts_of(pattern, reads=True))
 
 
 def read(text: str, pattern: str, zone: Zone | None) -> int | None:

@@ -78,7 +78,6 @@ _NAMED = frozenset((
     "try_multiply", "try_subtract", "try_to_date", "try_to_timestamp", "zeroifnull",
 ))  # fmt: skip
 _ESCAPE = "\\"
-_LONG_MIN, _LONG_MAX = -(2**63), 2**63 - 1
 
 
 class Names:
@@ -352,9 +351,6 @@ def _against_decimal(e: Call, args: list[str]) -> str | None:
     for place in (0, 1):
         number, constant = _uncast(e.args[place]), _uncast(e.args[1 - place])
         if is_integral(number.type) and isinstance(constant, Lit) and isinstance(constant.value, Decimal):
-            above = constant.value > _LONG_MAX
-            if above or constant.value < _LONG_MIN:
-                return str((e.fn[0] == "<") == (above == (place == 0))).lower()
             shown = str(int(constant.value.to_integral_value(_ROUNDED[e.fn][place])))
             left, right = (args[0], shown) if place == 0 else (shown, args[1])
             return f"({left} {e.fn} {right})"

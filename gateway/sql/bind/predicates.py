@@ -13,7 +13,7 @@ from gateway.sql.bind.columns import expanded, is_star
 from gateway.sql.bind.scope import Scope
 from gateway.sql.bind.sites import called
 from gateway.sql.bind.subqueries import in_query
-from gateway.sql.functions.operators import as_boolean, comparison
+from gateway.sql.functions.operators import as_boolean, both_sides, comparison, known_order
 from gateway.sql.read.tree import IntervalLiteral, Positive, TypedLiteral, span_of
 from gateway.sql.typed.coerce import coerced
 from gateway.sql.typed.common_types import comparable_of
@@ -92,10 +92,13 @@ def between(binder: Expressions, node: exp.Between, scope: Scope) -> Expr:
     value = binder.bind(node.this, scope)
     low, high = binder.bind(node.args["low"], scope), binder.bind(node.args["high"], scope)
     span = span_of(node)
-    args = (comparison(">=", value, low, span), comparison("<=", value, high, span))
+    known = known_order(">=", value, low), known_order("<=", value, high)
+    if known[0] is known[1] is True or False in known:  # for rows with NULL, too
+        raise unsupported("BETWEEN with bounds that no BIGINT reaches", span)
+    args = (both_sides(">=", value, low, span), both_sides("<=", value, high, span))
     # a literal before BETWEEN is no literal to Spark, which names it first
     named = Col(value.type, value.nullable, 0, "") if isinstance(value, Lit) else value
-    nullable = any(comparison(s, named, bound, span).nullable for s, bound in ((">=", low), ("<=", high)))
+    nullable = any(both_sides(s, named, bound, span).nullable for s, bound in ((">=", low), ("<=", high)))
     return Call(BOOLEAN, nullable, "between", args, span=span)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from decimal import Decimal
 
 from gateway.errors import Span, UserError
 from gateway.sql.functions.lowerings import any_nan, one_nan, one_zero
@@ -101,9 +102,16 @@ def bind_binary(symbol: str, left: Expr, right: Expr, span: Span | None, precisi
 
 
 _ORDERINGS = frozenset(("<", "<=", ">", ">="))
+_LONG_MIN, _LONG_MAX = -(2**63), 2**63 - 1
 
 
 def comparison(symbol: str, left: Expr, right: Expr, span: Span | None) -> Expr:
+    """A comparison, or what is known of it without a look at the values."""
+    known = known_order(symbol, left, right)
+    return both_sides(symbol, left, right, span) if known is None else Lit(BOOLEAN, False, known)
+
+
+def both_sides(symbol: str, left: Expr, right: Expr, span: Span | None) -> Call:
     """A comparison: both sides in their least common type."""
     common = comparable_type(left.type, right.type)
     if common is None or not are_compared(left.type, right.type):
@@ -118,6 +126,16 @@ def comparison(symbol: str, left: Expr, right: Expr, span: Span | None) -> Expr:
         return Call(BOOLEAN, False, symbol, args, span=span)  # which Spark makes one of integers
     nullable = symbol != "<=>" and _nullable(left, right, *decimals, *args)
     return Call(BOOLEAN, nullable, symbol, args, span=span)
+
+
+def known_order(symbol: str, left: Expr, right: Expr) -> bool | None:
+    """What every integer is to a decimal constant beyond BIGINT, NULL too (DecimalPrecision.integralAndDecimalLiteral)."""
+    for number, constant, symbols in ((left, right, ("<", "<=")), (right, left, (">", ">="))):
+        if symbol in _ORDERINGS and is_integral(number.type) and isinstance(constant, Lit):
+            value = constant.value
+            if isinstance(value, Decimal) and not _LONG_MIN <= value <= _LONG_MAX:
+                return (symbol in symbols) == (value > 0)
+    return None
 
 
 def _literals_as_decimals(left: Expr, right: Expr) -> list[Expr]:

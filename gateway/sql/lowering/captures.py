@@ -1,7 +1,8 @@
 """What lambdas take from outside of them.
 
 The engine moves parts of a condition of a join to the side whose columns they read, a lambda without its function too, and
-then fails. A column behind a call that it must not move keeps its lambda where it is.
+then fails; and it computes what occurs twice below, for rows of which no lambda asks it, too. A column behind a call that it
+must not move keeps its lambda, and what is in it, where they are.
 """
 
 from __future__ import annotations
@@ -21,6 +22,11 @@ def is_beside_others(rel: Rel) -> bool:
 def captures(body: Expr) -> bool:
     """Whether the body of a lambda reads columns."""
     return any(isinstance(n, Col) for n in nodes(body))
+
+
+def is_of_columns(part: Expr) -> bool:
+    """Whether a part of a lambda's body is computed of columns alone, so that the engine may do so elsewhere."""
+    return captures(part) and not any(isinstance(n, b.LambdaVar) for n in nodes(part))
 
 
 def held(body: Expr) -> Expr:

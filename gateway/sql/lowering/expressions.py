@@ -17,7 +17,7 @@ from gateway.sql.functions.fold import fold
 from gateway.sql.functions.lowerings import lazy_case, not_null, one_zero
 from gateway.sql.functions.statistics import MERGED, tested, windowed
 from gateway.sql.lowering.bounds import Bounds
-from gateway.sql.lowering.captures import captures, held, is_beside_others
+from gateway.sql.lowering.captures import captures, held, is_beside_others, is_of_columns
 from gateway.sql.lowering.conditions import MOST_GUARDED, ONE, ZERO, Conditions
 from gateway.sql.lowering.evaluation import (
     DECIDING,
@@ -174,7 +174,8 @@ class Lowering(Conditions):
             return replace(expr, args=tuple(self.lower(a) for a in expr.args))
         if isinstance(expr, Lambda):
             body = self.lower(expr.body)
-            if captures(expr.body) and self.root is not None and is_beside_others(self.root):
+            beside = self.root is not None and captures(expr.body) and is_beside_others(self.root)
+            if beside or any(self.raises(part) and is_of_columns(part) for part in nodes(body)):
                 body = held(body)
             return Lambda(expr.type, expr.nullable, expr.params, body)
         return expr
@@ -246,6 +247,8 @@ class Lowering(Conditions):
         told = certain(call) if call.fn in NULL_TESTS and not self.row_by_row else None
         if told is not None:  # Spark does not look
             return Lit(BOOLEAN, False, told)
+        if call.fn in NULL_TESTS:  # the engine would not either, at what it knows never to be NULL
+            args = (udf("last", args[0].type, *args, raises=True),)
         if call.fn == "in":
             return self._in(row, call, args)
         if call.fn in ("try_divide", "try_mod") and self.raises(args[0]) and is_numeric(args[1].type):
