@@ -105,17 +105,21 @@ def create_table(
 
 
 def make_table(
-    path: str, definition: Definition, batches: Iterable[pa.RecordBatch] | None = None, replace: bool = False
+    path: str,
+    definition: Definition,
+    batches: Iterable[pa.RecordBatch] | None = None,
+    replace: bool = False,
+    seen: Snapshot | None = None,
 ) -> WriteResult:
     """Create the table in the folder `path` (real) with the rows of `batches` (columns by position), in one commit.
 
     With `batches` every column is nullable, as in Spark. With `replace` an existing table gets the new schema and rows as
-    its next version. Raises UserError TABLE_OR_VIEW_ALREADY_EXISTS without it, and UserError or UnsupportedError for a
-    schema that Delta does not hold.
+    its next version; if its own rows are read for that, it must still be as it was `seen` before. Raises UserError
+    TABLE_OR_VIEW_ALREADY_EXISTS without it, and UserError or UnsupportedError for a schema that Delta does not hold.
     """
     definition = _settled(definition, batches is not None)
     with storage_errors(path):
-        return _make_table(path, definition, batches, replace)
+        return _make_table(path, definition, batches, replace, seen)
 
 
 def _settled(definition: Definition, as_select: bool) -> Definition:
@@ -127,7 +131,7 @@ def _settled(definition: Definition, as_select: bool) -> Definition:
 
 
 def _make_table(
-    path: str, definition: Definition, batches: Iterable[pa.RecordBatch] | None, replace: bool
+    path: str, definition: Definition, batches: Iterable[pa.RecordBatch] | None, replace: bool, seen: Snapshot | None
 ) -> WriteResult:
     check_own(path)
     old: Snapshot | None = None
@@ -135,8 +139,10 @@ def _make_table(
         if not replace:
             raise exists(path)
         old = open_snapshot(path)
+        if seen is not None and seen.marker != old.marker:  # its rows were read before another writer changed them
+            raise conflict(path)
         _check_replaceable(old, definition)
-    elif definition.of_old:  # another writer has dropped it
+    elif definition.of_old or seen is not None:  # another writer has dropped it
         raise conflict(path)
     elif os.path.isdir(path) and os.listdir(path):
         raise UserError("LOCATION_ALREADY_EXISTS", f"The folder {path} exists and is not a Delta table.")
@@ -205,11 +211,16 @@ def append(
     return WriteResult(version, writer.rows, writer.files, writer.bytes)
 
 
+def replaced(path: str) -> Snapshot | None:
+    """The table that `make_table` would replace, as it is now."""
+    return open_snapshot(path) if log.has_log(path) else None
+
+
 def check_creatable(path: str, definition: Definition, *, as_select: bool, replace: bool) -> None:
     """Raise what `make_table` would raise for what the table asks of its writers, before anything is planned."""
     definition = _settled(definition, as_select)
     _check_new(definition)
-    old = open_snapshot(path) if replace and log.has_log(path) else None
+    old = replaced(path) if replace else None
     if old is not None:
         _check_replaceable(old, definition)
     definition.features(None if old is None else old.protocol)

@@ -127,10 +127,11 @@ def overwrite(of: Overwrite, rows: BoundQuery, binder: Binder, env: Environment,
     written = checked(written, one.snapshot, one.span)
     if numbers is not None:
         written = numbers.filled(written)
+    if decision.reads_of(table.location):
+        one.reads.append(())
     if _by_partitions(command, table, env):
         change = of.change(_DYNAMIC, Replaced.metrics)
-        own = decision.reads_of(table.location)
-        result = replace_partitions(one.base, one.new(written), change, [()] if own else [])
+        result = replace_partitions(one.base, one.new(written), change, one.reads)
         return written_rows("INSERT", result, [result.rows])
     found = dict.fromkeys(range(len(one.snapshot.files)), 0)
     partly: list[int] = []

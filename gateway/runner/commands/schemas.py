@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from gateway.catalog.information import SCHEMA
-from gateway.engine.base import Emit, Statement
+from gateway.engine.base import Emit, Planned, Statement
 from gateway.errors import UserError
 from gateway.runner import objects
-from gateway.runner.answer import Answer, done
+from gateway.runner.answer import RESULT, Answer, done
 from gateway.runner.environment import Environment, Queries
 from gateway.sql.read import command_nodes as c
 
@@ -35,8 +35,9 @@ def create_schema(command: c.CreateSchema, job: Statement, env: Environment, run
             f"Cannot create schema `{catalog.name}`.`{parts[-1]}` because it already exists.",
             span=command.name.span,
         )
+    emit(Planned("CREATE_SCHEMA", "gateway", "makes the schema's folder", RESULT, writes=True, is_query=False))
     catalog.create_schema(parts[-1], command.comment)
-    return done("CREATE_SCHEMA")
+    return Answer("CREATE_SCHEMA", is_query=False, announced=True)
 
 
 def drop_schema(command: c.DropSchema, job: Statement, env: Environment, runner: Queries, emit: Emit) -> Answer:
@@ -52,5 +53,6 @@ def drop_schema(command: c.DropSchema, job: Statement, env: Environment, runner:
             f"The schema `{catalog.name}`.`{parts[-1]}` cannot be found.",
             span=command.name.span,
         )
+    emit(Planned("DROP_SCHEMA", "gateway", "removes the schema's folder", RESULT, writes=True, is_query=False))
     catalog.drop_schema(parts[-1], command.cascade)
-    return done("DROP_SCHEMA")
+    return Answer("DROP_SCHEMA", is_query=False, announced=True)

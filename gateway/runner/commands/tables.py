@@ -76,6 +76,7 @@ def create_table(command: c.CreateTable, job: Statement, env: Environment, runne
             locations.keep(place, path, command.name.span)
         keys.keep(place, declared, alone=version == 0 and not external)
         return Answer("CREATE_TABLE", is_query=False, announced=True)
+    seen = write.replaced(path) if replace else None
     query, binder = runner.bind(command.query.tree, env)
     made = selected(command, query.schema, env)
     definition = dataclasses.replace(made, external=external, of_old=command.must_exist)
@@ -83,7 +84,7 @@ def create_table(command: c.CreateTable, job: Statement, env: Environment, runne
     decision = plan(compile_query(stored(query, binder, definition.schema), env.context))
     runner.check_size(decision, env, command.name.span)
     rows = announced_rows("CREATE_TABLE_AS_SELECT", decision, INSERTED, runner, emit)
-    result = write.make_table(path, definition, rows, replace)
+    result = write.make_table(path, definition, rows, replace, seen if decision.reads_of(path) else None)
     if command.location is not None and is_new:
         locations.keep(place, path, command.name.span)
     # Databricks shows the columns without a row here; connector tests rely on it.
