@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -127,6 +128,9 @@ class Catalog(Protocol):
 
     def way(self, schema: str, table: str, folder: str | None) -> list[Witness | None]:
         """What shows that a name still leads to a table's folder (real), or to none of the catalog's; None if nothing can."""
+
+    def alone(self) -> AbstractContextManager[None]:
+        """A block before and behind all other changes of what is read to be changed: keys. Raises UserError WRITE_CONFLICT."""
 
     def put(self, stored: Any, replacing: bool) -> bool:
         """Keep an object of a class of `objects`; False if there is one of its name that is not to be replaced."""

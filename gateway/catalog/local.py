@@ -12,13 +12,11 @@ import contextlib
 import logging
 import os
 import stat
-import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 from unicodedata import category
 
-from gateway.catalog import objects, removal, volumes
+from gateway.catalog import facts, objects, removal, volumes
 from gateway.catalog.base import AsOf, TableName
 from gateway.catalog.bound import DeltaBoundTable, bind
 from gateway.catalog.objects import (
@@ -34,7 +32,6 @@ from gateway.catalog.objects import (
 )
 from gateway.delta import table as delta_table
 from gateway.delta.containment import is_text, is_under, not_allowed, real_path
-from gateway.delta.locks import ALONE, locked
 from gateway.delta.log import has_log
 from gateway.delta.outline import Outline, kept_of, outline_of
 from gateway.delta.watch import unmoved
@@ -42,8 +39,6 @@ from gateway.errors import GatewayError, ResourceError, ServerError, Unsupported
 from gateway.worker_jobs import Witness
 
 DEFAULT_SCHEMA = "default"
-_FACTS = ".gateway.json"
-_PATIENCE = 10.0  # seconds, for the file of all schemas' comments
 _FORBIDDEN = frozenset("/\0")
 _UNREADABLE = frozenset("\\")  # readers of Delta's log take it for a separator; what has it already may be dropped
 _LONGEST = 200  # bytes of a name, which temporary names are made of
@@ -228,7 +223,7 @@ class LocalCatalog:
 
     def schema_comment(self, schema: str) -> str | None:
         """The comment that the schema was created with."""
-        entry = self._facts().get("schemas", {}).get(schema.lower(), {})
+        entry = facts.read(self.root).get("schemas", {}).get(schema.lower(), {})
         comment: str | None = entry.get("comment")
         return comment
 
@@ -259,8 +254,8 @@ class LocalCatalog:
                 raise _taken(folder) from error
         if comment is not None:
             try:
-                with self._facts_to_change() as facts:
-                    facts.setdefault("schemas", {})[schema.lower()] = {"comment": comment}
+                with facts.changing(self.root) as known:
+                    known.setdefault("schemas", {})[schema.lower()] = {"comment": comment}
             except BaseException:
                 with contextlib.suppress(OSError):  # somebody has put a table there
                     os.rmdir(folder)
@@ -271,14 +266,14 @@ class LocalCatalog:
         self._check_writable()
         with (
             storage_told(f"Cannot keep the comment of the schema {schema}", self.root),
-            self._facts_to_change() as facts,
+            facts.changing(self.root) as known,
         ):
-            entry = facts.setdefault("schemas", {}).pop(schema.lower(), {})
+            entry = known.setdefault("schemas", {}).pop(schema.lower(), {})
             entry.pop("comment", None)
             if comment is not None:
                 entry["comment"] = comment
             if entry:
-                facts["schemas"][schema.lower()] = entry
+                known["schemas"][schema.lower()] = entry
 
     def rename_table(self, schema: str, table: str, new_schema: str, new_table: str) -> None:
         """Move a table's folder. Raises TABLE_OR_VIEW_NOT_FOUND, LOCATION_ALREADY_EXISTS; UnsupportedError for a link."""
@@ -322,11 +317,21 @@ class LocalCatalog:
         for one in there:
             self.drop(type(one), one.name.schema, one.name.table)
 
-    def _drop_objects(self, schema: str, table: str) -> None:
+    def alone(self) -> contextlib.AbstractContextManager[None]:
+        """See `base.Catalog`."""
+        return facts.alone(self.root)
+
+    def _objects_of(self, schema: str, table: str) -> list[tuple[type, Witness]]:
+        """What belongs to a table, and what shows that it still is that."""
+        found = ((kind, self.identity(kind, schema, table)) for kind in objects.OF_TABLES)
+        return [(kind, witness) for kind, witness in found if witness is not None]
+
+    def _drop_objects(self, schema: str, table: str, owned: Sequence[tuple[type, Witness]]) -> None:
         """What belonged to a table that is gone: where it stays, it says nothing of another one of the name."""
-        for kind in objects.OF_TABLES:
-            with contextlib.suppress(ServerError, ResourceError):
-                self.drop(kind, schema, table)
+        with contextlib.suppress(ServerError, ResourceError, UserError), self.alone():
+            for kind, witness in owned:
+                if witness.holds():
+                    self.drop(kind, schema, table)
 
     def drop_schema(self, schema: str, cascade: bool) -> None:
         """Remove a schema, with its tables if `cascade`; raises UserError SCHEMA_NOT_FOUND or SCHEMA_NOT_EMPTY."""
@@ -339,23 +344,35 @@ class LocalCatalog:
         left = self._leftovers(folder)
         roots = [os.path.realpath(os.path.join(folder, n)) for n in self._folders(folder)]
         is_empty = not roots and not objects.has_any(folder)
-        if cascade or (is_empty and os.path.islink(folder)):
-            removal.remove(folder, self.root)
-        elif not (is_empty and removal.remove_empty(folder, left, self.root)):
-            text = f"Cannot drop a schema `{schema}` because it contains objects. Use DROP SCHEMA ... CASCADE."
-            raise UserError("SCHEMA_NOT_EMPTY", text)
+        with self._without_comment(schema):
+            if cascade or (is_empty and os.path.islink(folder)):
+                trash = removal.set_aside(folder, self.root)
+            elif is_empty and removal.remove_empty(folder, left, self.root):
+                trash = None
+            else:
+                text = f"Cannot drop a schema `{schema}` because it contains objects. Use DROP SCHEMA ... CASCADE."
+                raise UserError("SCHEMA_NOT_EMPTY", text)
+        if trash is not None:
+            removal.discard(trash, self.root)
         for root in roots:
             delta_table.forget(root)
-        if schema.lower() in self._facts().get("schemas", {}):
-            with self._facts_to_change() as facts:
-                facts.get("schemas", {}).pop(schema.lower(), None)
+
+    @contextlib.contextmanager
+    def _without_comment(self, schema: str) -> Iterator[None]:
+        """A block that takes a schema away, with its comment: not with one that is given to another of its name."""
+        if schema.lower() not in facts.read(self.root).get("schemas", {}):
+            yield
+            return
+        with facts.changing(self.root) as known:
+            yield
+            known.get("schemas", {}).pop(schema.lower(), None)
 
     def drop_table(self, schema: str, table: str) -> None:
         """Remove a table and its files, of an external one its name; raises UserError TABLE_OR_VIEW_NOT_FOUND."""
         self._check_writable()
-        root = self._own_folder(schema, table)
+        root, owned = self._own_folder(schema, table), self._objects_of(schema, table)
         if self.drop(StoredLocation, schema, table) and root is None:
-            self._drop_objects(schema, table)
+            self._drop_objects(schema, table, owned)
             return
         if root is None:
             if self.drop(StoredTable, schema, table):
@@ -368,7 +385,7 @@ class LocalCatalog:
         real = os.path.realpath(root)
         removal.remove(root, self.root)
         delta_table.forget(real)
-        self._drop_objects(schema, table)
+        self._drop_objects(schema, table, owned)
 
     def put(self, stored: AnyStored, replacing: bool) -> bool:
         """Keep an object in its schema; False if there is one of its name and kind that is not to be replaced."""
@@ -541,48 +558,6 @@ class LocalCatalog:
         """Raise UserError INVALID_IDENTIFIER unless a schema, table, view or function may have `name`."""
         if not cls._can_name(name) or any(c in _UNREADABLE or category(c) in ("Cc", "Cs") for c in name):
             raise UserError("INVALID_IDENTIFIER", f"`{_shown(name)}` cannot be used as the name of a {kind}.")
-
-    def _facts(self) -> dict[str, Any]:
-        path = os.path.join(self.root, _FACTS)
-        facts = objects.load(path)
-        schemas = facts.get("schemas", {}) if facts is not None else {}
-        known = isinstance(schemas, dict) and all(isinstance(entry, dict) for entry in schemas.values())
-        if not known or not all(isinstance(e.get("comment", ""), str) for e in schemas.values()):
-            raise objects.damaged(path, "it does not hold schemas with comments")
-        return facts or {}
-
-    @contextlib.contextmanager
-    def _facts_to_change(self) -> Iterator[dict[str, Any]]:
-        """What is known of all schemas, which is one file: who changes it does so behind all others. Written at the end."""
-        with _locked(self.root):
-            facts = self._facts()
-            yield facts
-            self._write_facts(facts)
-
-    def _write_facts(self, facts: dict[str, Any]) -> None:
-        path = os.path.join(self.root, _FACTS)
-        draft = f"{path}.{uuid.uuid4().hex}"
-        try:
-            with storage_told("Cannot keep a schema's comment", self.root):
-                with open(draft, "x", encoding="utf-8") as file:
-                    file.write(objects.spelt(facts, "The comments of all schemas"))
-                os.replace(draft, path)
-        finally:
-            with contextlib.suppress(OSError):  # it is in its place, or is not to be had now
-                os.unlink(draft)
-
-
-@contextlib.contextmanager
-def _locked(folder: str) -> Iterator[None]:
-    """Hold a folder's lock, where the file system has one. Raises UserError WRITE_CONFLICT where others do not let go of it."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        if locked(descriptor, ALONE, _PATIENCE) is False:
-            text = f"Others change the schemas of {folder} all the time. Send the statement again."
-            raise UserError("WRITE_CONFLICT", text, retryable=True)
-        yield
-    finally:
-        os.close(descriptor)
 
 
 def _taken(path: str) -> UserError:

@@ -25,11 +25,24 @@ _log = logging.getLogger(__name__)
 
 def remove(folder: str, root: str) -> None:
     """Remove a folder below `root` in one step; a link is only unlinked. Raises ServerError WRITE_FAILED."""
+    discard(set_aside(folder, root), root)
+
+
+def set_aside(folder: str, root: str) -> str:
+    """Rename a folder below `root`, or a link, to a hidden name, which is to be discarded. Raises ServerError WRITE_FAILED."""
     try:
         with held_folder(os.path.realpath(os.path.dirname(folder)), root) as parent:
-            _set_aside(os.path.basename(folder), parent, root)
+            return _set_aside(os.path.basename(folder), parent, root)
     except OSError as error:
         raise failed("remove", folder, error) from error
+
+
+def discard(trash: str, root: str) -> None:
+    """Remove what was set aside, with all its files. Raises ServerError WRITE_FAILED."""
+    try:
+        _discard(trash, root)
+    except OSError as error:
+        raise failed("remove", os.path.join(root, trash), error) from error
 
 
 def remove_empty(folder: str, left: Sequence[str], root: str) -> bool:
@@ -37,7 +50,7 @@ def remove_empty(folder: str, left: Sequence[str], root: str) -> bool:
     try:
         for path in left:
             with contextlib.suppress(FileNotFoundError), held_folder(os.path.dirname(path), root) as held:
-                _set_aside(os.path.basename(path), held, root)
+                _discard(_set_aside(os.path.basename(path), held, root), root)
         for path in (os.path.join(folder, objects.FOLDER), folder):
             with contextlib.suppress(FileNotFoundError), held_folder(os.path.dirname(path), root) as held:
                 os.rmdir(os.path.basename(path), dir_fd=held)
@@ -100,11 +113,15 @@ def failed(verb: str, folder: str, error: OSError) -> ServerError:
     return ServerError("WRITE_FAILED", f"Cannot {verb} {folder}: {error.strerror}.", retryable=True)
 
 
-def _set_aside(name: str, folder: int, root: str) -> None:
-    """Rename what has a name in the open `folder` to a hidden one, and remove it there with all its files."""
+def _set_aside(name: str, folder: int, root: str) -> str:
     trash = f"{_TRASH}{uuid.uuid4().hex}"
     with held_folder(root, root) as held:
         os.rename(name, trash, src_dir_fd=folder, dst_dir_fd=held)
+    return trash
+
+
+def _discard(trash: str, root: str) -> None:
+    with held_folder(root, root) as held:
         if not stat.S_ISDIR(os.stat(trash, dir_fd=held, follow_symlinks=False).st_mode):
             os.unlink(trash, dir_fd=held)
             return

@@ -18,7 +18,7 @@ from gateway.delta import at_work, commit, log
 from gateway.delta.containment import held_folder, is_under, local_path, opened
 from gateway.delta.features import Kept
 from gateway.delta.log import IN_COMMIT_SINCE
-from gateway.delta.logged import agreed_state
+from gateway.delta.logged import agreed_state, missing_of
 from gateway.delta.metadata import logged_metadata
 from gateway.delta.properties import asked
 from gateway.delta.replay import Fields
@@ -68,6 +68,9 @@ def clone(
     configuration = {k: v for k, v in metadata.get("configuration", {}).items() if not k.startswith(IN_COMMIT_SINCE)}
     metadata = {**metadata, "id": str(uuid.uuid4()), "configuration": {**configuration, **given}}
     size = sum(int(spec["size"]) for spec in state.files.values())
+    missing = missing_of(source.root, state.files.values())
+    if missing is not None:
+        raise missing_file(source.root, missing)
     with storage_errors(path), beside(path, False) as folder:
         copier = _Copier(source, folder, alive)
         adds = [copier.copied(spec) if deep else _shared(source.root, spec) for spec in state.files.values()]

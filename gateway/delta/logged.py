@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
+from gateway.delta.containment import local_path
 from gateway.delta.replay import Fields, State, replayed
 from gateway.delta.table import Snapshot, moved, of_this_table
+from gateway.delta.vectors import file_of
 from gateway.errors import ServerError
 
 
@@ -41,3 +43,14 @@ def specs_of(snapshot: Snapshot, paths: Sequence[str] | None = None) -> list[Fie
     except KeyError as error:
         text = f"The log of the Delta table {snapshot.root} does not list the file {error}."
         raise ServerError("DELTA_LOG_CORRUPT", text) from error
+
+
+def missing_of(root: str, specs: Iterable[Fields]) -> str | None:
+    """The first of the data files and deletion vectors of a log's ``add``s that is not there, as VACUUM may have removed it."""
+    for spec in specs:
+        vector = spec.get("deletionVector")
+        places = [local_path(root, spec["path"]) or spec["path"], None if vector is None else file_of(root, vector)]
+        for path in places:
+            if path is not None and not os.path.isfile(path):
+                return str(path)
+    return None

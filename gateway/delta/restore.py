@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from gateway.delta import commit, log
-from gateway.delta.containment import local_path
 from gateway.delta.creation import CLUSTERING, with_last_id
 from gateway.delta.features import Kept, refused
 from gateway.delta.identity import with_last_numbers
-from gateway.delta.logged import agreed_state
+from gateway.delta.logged import agreed_state, missing_of
 from gateway.delta.replay import Fields, removal
 from gateway.delta.retention import deleted_files_ms
 from gateway.delta.row_ids import DOMAIN, numbered_again
@@ -109,7 +108,7 @@ def restore_files(snapshot: Snapshot, version: int, parameters: commit.Parameter
             numbers = numbered_again(snapshot, now, then, actions, protocol)
             properties = metadata.get("configuration", {})
             stamped = commit.stamped(root, snapshot.version, properties, numbers, at)
-            commit.publish(root, made, stamped, None, snapshot.marker)
+            commit.publish(root, made, stamped, partial(_check_there, root, version, added), snapshot.marker)
         except (FileExistsError, FileNotFoundError) as error:
             raise conflict(root) from error
     commit.checkpoint_if_due(root, made, earlier.properties)
@@ -164,10 +163,9 @@ def _check_retained(snapshot: Snapshot, version: int) -> None:
 
 
 def _check_there(root: str, version: int, added: Sequence[Fields]) -> None:
-    paths = [local_path(root, spec["path"]) for spec in added]
-    missing = [path for path in paths if path is None or not os.path.isfile(path)]
-    if missing:
-        text = f"Not all files from version {version} are available in file system, such as {missing[0]}."
+    missing = missing_of(root, added)
+    if missing is not None:
+        text = f"Not all files from version {version} are available in file system, such as {missing}."
         raise UserError("DELTA_FILE_NOT_FOUND", text)
 
 

@@ -328,6 +328,7 @@ def open_to_add(path: str, within: Within | None = None) -> Snapshot:
 # What readers of logs stumble over: values of other types than the protocol's, names that are no numbers; and files that
 # cannot be opened, by anybody or by us, however often that is tried.
 _LASTING = (errno.ELOOP, errno.ENAMETOOLONG, errno.EACCES, errno.EPERM, errno.ENOTDIR)
+_NO_FILE = "File not found: "  # in errors of deltalake
 # What the system may say to deltalake, which tells it as text.
 _UNREAD = (errno.EACCES, errno.EPERM, errno.EIO, errno.EMFILE, errno.ENFILE)
 _STUMBLES = (DeltaError, ValueError, TypeError, KeyError, AttributeError, ArithmeticError)
@@ -431,6 +432,9 @@ def _open_error(root: str, error: BaseException) -> GatewayError:
         except UnsupportedError as refusal:
             return refusal
     text = str(error).split("\n", 1)[0][:500]
+    vector = text.partition(_NO_FILE)[2]
+    if vector.endswith(".bin"):  # which VACUUM takes, and which it reads with the log
+        return ServerError("DELTA_FILE_NOT_FOUND", f"The deletion vector {vector} of {root} is missing.")
     unread = unread_by_it(str(error), protocol)
     if unread is not None:
         text = f"The Delta table {root} cannot be read: it has {unread} ({text})."

@@ -6,6 +6,7 @@ import random
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -112,3 +113,20 @@ def test_a_schema_that_is_dropped_without_cascade_takes_nothing_with_it(own: Ser
                     answer(maker, f"DROP {kind} shared.t")
         assert made
         assert outcome(maker, "DROP SCHEMA IF EXISTS shared") == []
+
+
+@pytest.mark.parametrize("turns", [4, pytest.param(40, marks=pytest.mark.heavy)])
+def test_keys_that_several_users_add_at_the_same_time_are_all_kept(own: Server, turns: int) -> None:
+    columns = ("a", "b", "c")
+    with ExitStack() as opened:
+        clients = [opened.enter_context(Client(own.thrift_url).open()) for _ in columns]
+        answer(clients[0], "CREATE TABLE parents (p INT NOT NULL PRIMARY KEY)")
+        for _ in range(turns):
+            answer(clients[0], "CREATE OR REPLACE TABLE children (a INT, b INT, c INT)")
+            added = [f"ALTER TABLE children ADD FOREIGN KEY ({name}) REFERENCES parents" for name in columns]
+            with ThreadPoolExecutor(len(columns)) as users:
+                assert list(users.map(outcome, clients, added)) == [[]] * len(columns)
+            told = answer(clients[0], "DESCRIBE EXTENDED children")
+            assert sum("FOREIGN KEY" in str(row["data_type"]) for row in told) == len(columns)
+        for name in ("children", "parents"):
+            answer(clients[0], f"DROP TABLE {name}")

@@ -70,17 +70,23 @@ def _unmade(place: Place) -> bool:
 
 
 def _keep(place: Place, keys: tuple[Key, ...]) -> None:
-    table = place.catalog.table(place.schema, place.name)
-    if not keys:
-        place.catalog.drop(StoredKeys, place.schema, place.name)
-    elif isinstance(table, DeltaBoundTable):
-        own = table.snapshot.table_id
-        told = tuple(replace(key, parent_id=own) if key.parent and not key.parent_id else key for key in keys)
-        place.catalog.put(StoredKeys(table.name, own, told), True)
+    with place.catalog.alone():
+        table = place.catalog.table(place.schema, place.name)
+        if not keys:
+            place.catalog.drop(StoredKeys, place.schema, place.name)
+        elif isinstance(table, DeltaBoundTable):
+            own = table.snapshot.table_id
+            told = tuple(replace(key, parent_id=own) if key.parent and not key.parent_id else key for key in keys)
+            place.catalog.put(StoredKeys(table.name, own, told), True)
 
 
 def add(command: c.AddKey, table: DeltaBoundTable, env: Environment, emit: Emit) -> Answer:
     """ALTER TABLE … ADD [CONSTRAINT name] key."""
+    with env.tables.catalog_of(table.name.catalog).alone():
+        return _added(command, table, env, emit)
+
+
+def _added(command: c.AddKey, table: DeltaBoundTable, env: Environment, emit: Emit) -> Answer:
     key, catalog = command.key, env.tables.catalog_of(table.name.catalog)
     stored = keys_of(catalog, table)
     kept = holding(catalog, stored)
@@ -112,6 +118,11 @@ def add(command: c.AddKey, table: DeltaBoundTable, env: Environment, emit: Emit)
 def drop(command: c.DropKey, table: DeltaBoundTable, env: Environment, emit: Emit) -> Answer:
     """ALTER TABLE … DROP PRIMARY KEY and DROP FOREIGN KEY."""
     catalog = env.tables.catalog_of(table.name.catalog)
+    with catalog.alone():
+        return _dropped_by_columns(command, catalog, table, emit)
+
+
+def _dropped_by_columns(command: c.DropKey, catalog: Catalog, table: DeltaBoundTable, emit: Emit) -> Answer:
     kept = keys_of(catalog, table)
     if command.columns is None:
         found = kept.primary
@@ -130,9 +141,10 @@ def drop(command: c.DropKey, table: DeltaBoundTable, env: Environment, emit: Emi
 def drop_named(command: c.DropConstraint, table: DeltaBoundTable, env: Environment, emit: Emit) -> Answer | None:
     """ALTER TABLE … DROP CONSTRAINT of a key; None where there is no key of that name."""
     catalog = env.tables.catalog_of(table.name.catalog)
-    kept = keys_of(catalog, table)
-    found = next((key for key in kept.keys if key.name.lower() == command.name.lower()), None)
-    return None if found is None else _dropped(catalog, kept, found, command.cascade, command.span, emit)
+    with catalog.alone():
+        kept = keys_of(catalog, table)
+        found = next((key for key in kept.keys if key.name.lower() == command.name.lower()), None)
+        return None if found is None else _dropped(catalog, kept, found, command.cascade, command.span, emit)
 
 
 def check_not_in_key(change: object, table: DeltaBoundTable, env: Environment) -> None:

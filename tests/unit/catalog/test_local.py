@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from gateway import sqltypes as t
-from gateway.catalog import local, removal
+from gateway.catalog import facts, removal
 from gateway.catalog.base import AsOf, Catalog, TableName
 from gateway.catalog.bound import PathTable, bind
 from gateway.catalog.local import LocalCatalog
@@ -355,10 +355,25 @@ def test_comments_of_schemas_that_are_made_at_the_same_time_are_all_kept(catalog
     assert catalog.schema_comment("gone7") is None
 
 
+def test_a_schema_that_is_made_while_another_of_its_name_is_removed_keeps_its_comment(
+    catalog: LocalCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    discard = removal.discard
+
+    def slow(trash: str, root: str) -> None:
+        LocalCatalog("main", catalog.root).create_schema("sales", "another one")
+        discard(trash, root)
+
+    monkeypatch.setattr(removal, "discard", slow)
+    catalog.drop_schema("sales", cascade=True)
+    assert catalog.schema_comment("sales") == "another one"
+    assert catalog.tables("sales") == []
+
+
 def test_a_lock_that_others_hold_is_not_waited_for_without_end(
     catalog: LocalCatalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(local, "_PATIENCE", 0.05)
+    monkeypatch.setattr(facts, "_PATIENCE", 0.05)
     held = os.open(catalog.root, os.O_RDONLY)
     try:
         fcntl.flock(held, fcntl.LOCK_EX)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from gateway.catalog import removal
 from gateway.delta import log
 from tests.unit.runner.session import Session, refused
 from tests.unit.runner.written import folder_of
@@ -33,6 +34,26 @@ def pets(session: Session) -> Session:
     session.run(_PERSONS)
     session.run(_PETS)
     return session
+
+
+def test_a_table_that_is_made_while_another_of_its_name_is_removed_keeps_its_keys(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session.run("CREATE TABLE t (a INT NOT NULL, CONSTRAINT old PRIMARY KEY (a))")
+    session.run("ANALYZE TABLE t COMPUTE STATISTICS")
+    discard = removal.discard
+
+    def slow(trash: str, root: str) -> None:
+        monkeypatch.setattr(removal, "discard", discard)
+        session.run("CREATE TABLE t (b INT NOT NULL, CONSTRAINT young PRIMARY KEY (b))")
+        discard(trash, root)
+
+    monkeypatch.setattr(removal, "discard", slow)
+    session.run("DROP TABLE t")
+    assert _told(session, "t") == [("young", "PRIMARY KEY (`b`)")]
+    assert not list(folder_of(session).parent.glob("_objects/*.statistics.json"))
+    session.run("DROP TABLE t")
+    assert not list(folder_of(session).parent.glob("_objects/*"))
 
 
 def _told(session: Session, table: str) -> list[tuple[str, str]]:

@@ -216,3 +216,30 @@ def test_a_part_of_a_checkpoint_hides_no_deleted_rows(session: Session) -> None:
     forget(str(root))
     assert session.rows("SELECT count(*), sum(id) FROM t") == [(9, 42)]
     assert session.rows("SELECT count(*) FROM t VERSION AS OF 1") == [(10,)]
+
+
+@pytest.mark.parametrize("remembered", [False, True])
+def test_a_version_whose_vectors_are_gone_is_not_put_back(session: Session, remembered: bool) -> None:
+    """VACUUM takes them with the files of old versions; a process may still know which rows they were."""
+    session.run(
+        "CREATE TABLE t TBLPROPERTIES ('delta.deletedFileRetentionDuration' = 'interval 0 hours') AS SELECT id FROM range(9)"
+    )
+    session.run("DELETE FROM t WHERE id = 1")
+    session.run("DELETE FROM t WHERE id = 2")
+    for _ in range(6 * remembered):
+        session.run("SELECT id FROM t VERSION AS OF 1")
+    session.run("VACUUM t")
+    session.run("ALTER TABLE t SET TBLPROPERTIES ('delta.deletedFileRetentionDuration' = 'interval 7 days')")
+    if not remembered:
+        forget(str(folder_of(session)))
+        assert refused(session, "SELECT id FROM t VERSION AS OF 1").condition == "DELTA_FILE_NOT_FOUND"
+    for statement in (
+        "RESTORE TABLE t TO VERSION AS OF 1",
+        "CREATE TABLE copied SHALLOW CLONE t VERSION AS OF 1",
+        "CREATE TABLE copied DEEP CLONE t VERSION AS OF 1",
+    ):
+        error = refused(session, statement)
+        assert error.condition == "DELTA_FILE_NOT_FOUND"
+        assert ".bin" in error.message
+    assert session.rows("SELECT count(*) FROM t") == [(7,)]
+    session.run("INSERT INTO t VALUES (5)")
