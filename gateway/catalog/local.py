@@ -146,7 +146,12 @@ class LocalCatalog:
             return self._stored(StoredTable, schema, table)
         folder, spelling = os.path.split(root)
         name = TableName(self.name, os.path.basename(folder), spelling)
-        return bind(name, self._real(root), as_of, self.within, to_add=to_add)
+        try:
+            return bind(name, self._real(root), as_of, self.within, to_add=to_add)
+        except UserError as error:
+            if error.condition != "PATH_NOT_FOUND":
+                raise
+            raise delta_table.moved(root) from error  # it was there a moment ago
 
     def outline(self, schema: str, table: str) -> Outline | None:
         """Columns and comment of a table, as far as they can be told without opening it."""

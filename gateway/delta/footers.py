@@ -128,7 +128,9 @@ def one_valued(metadata: pq.FileMetaData) -> set[str]:
 
 
 def unreadable_file(path: str, error: Exception) -> ServerError:
-    """The error for a data file that is damaged."""
+    """The error for a data file that is damaged, or that is no longer there."""
+    if isinstance(error, FileNotFoundError):
+        return ServerError("DELTA_FILE_NOT_FOUND", f"The file {path} is missing.", retryable=True)
     return ServerError("FAILED_READ_FILE", f"Error while reading file {path}: {what_of(error)}")
 
 

@@ -20,8 +20,8 @@ from gateway.delta.indexed import NAMES, check_named
 from gateway.delta.logged import state_of
 from gateway.delta.properties import FEED, check_feed_columns, check_may_feed
 from gateway.delta.schema import parse_schema, struct_of
-from gateway.delta.table import Snapshot, moved, of_this_table, open_snapshot
-from gateway.delta.write import ATTEMPTS, check_own, check_snapshot_writable, conflict, storage_errors
+from gateway.delta.table import Snapshot, moved, of_this_table
+from gateway.delta.write import ATTEMPTS, check_own, check_snapshot_writable, conflict, open_again, storage_errors
 from gateway.errors import ServerError, UserError
 
 
@@ -93,7 +93,7 @@ def alter(snapshot: Snapshot, alteration: Alteration) -> int:
             except FileExistsError as error:
                 if alteration.at_once:
                     raise conflict(snapshot.root) from error
-                seen = open_snapshot(snapshot.root)
+                seen = open_again(snapshot.root)
             except FileNotFoundError as error:
                 raise conflict(snapshot.root) from error
             _check_overtaken(snapshot, seen, alteration)

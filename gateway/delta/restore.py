@@ -70,8 +70,8 @@ def restore_files(snapshot: Snapshot, version: int, parameters: commit.Parameter
     root = snapshot.root
     if version >= snapshot.version:
         raise no_version(snapshot, version)
-    earlier = open_snapshot(root, version)
     with of_this_table(snapshot):
+        earlier = open_snapshot(root, version)
         _check_retained(snapshot, version)
     _check_restorable(earlier)
     now, then = (agreed_state(s) for s in (snapshot, earlier))

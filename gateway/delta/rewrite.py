@@ -27,13 +27,14 @@ from gateway.delta.partitions import value_text
 from gateway.delta.predicates import Predicate
 from gateway.delta.pruning import Mask, prune
 from gateway.delta.schema import Column
-from gateway.delta.table import Snapshot, open_snapshot
+from gateway.delta.table import Snapshot
 from gateway.delta.write import (
     ATTEMPTS,
     WriteResult,
     check_own,
     check_snapshot_writable,
     conflict,
+    open_again,
     removes_of,
     shape_of,
     storage_errors,
@@ -250,7 +251,7 @@ def publish_behind(
             commit.publish(snapshot.root, seen.version + 1, made, settle, seen.marker)
             return seen.version + 1
         except FileExistsError:
-            seen = open_snapshot(snapshot.root).in_zone(snapshot.zone)
+            seen = open_again(snapshot.root).in_zone(snapshot.zone)
         except FileNotFoundError as error:
             raise conflict(snapshot.root) from error
         _check_shape(snapshot, seen)

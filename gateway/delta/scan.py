@@ -102,7 +102,8 @@ class ScanPlan:
         Raises ServerError DELTA_FILE_NOT_FOUND unless every file is still there as logged, UserError for links to elsewhere.
         """
         plain = verify_files(self._root, self._files, self._within)
-        return self.reader in (DATASET, EMPTY) or (plain and self._watches[-1].held())
+        held = bool(self._watches) and self._watches[-1].held()
+        return self.reader in (DATASET, EMPTY) or (plain and held)
 
     def witnesses(self) -> tuple[Witness, ...]:
         """What shows whether the files are those that they are now."""

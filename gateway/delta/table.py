@@ -154,6 +154,10 @@ class SnapshotCache:
         newest = self.latest(root, within)
         if version == newest.version:
             return newest
+        with of_this_table(newest):
+            return self._earlier(root, version, newest)
+
+    def _earlier(self, root: str, version: int, newest: Snapshot) -> Snapshot:
         versions = log.commit_versions(root)
         if not 0 <= version <= newest.version:
             raise _no_version(root, version, versions[0] if versions else newest.version, newest.version)
@@ -376,7 +380,7 @@ def of_this_table(snapshot: Snapshot) -> Iterator[None]:
     """What readers of its log miss or find damaged; it is that the table was moved if no commit or another's is there."""
     try:
         yield
-    except (ServerError, FileNotFoundError) as error:
+    except (ServerError, UserError, FileNotFoundError) as error:
         if snapshot.marker is not None and snapshot.marker != marker_at(snapshot.root, snapshot.version):
             raise moved(snapshot.root) from error
         raise

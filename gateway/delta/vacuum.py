@@ -22,9 +22,9 @@ from gateway.delta.features import Kept
 from gateway.delta.logged import agreed_state, state_of
 from gateway.delta.replay import Fields, State, check_file
 from gateway.delta.retention import deleted_files_ms
-from gateway.delta.table import Snapshot, of_this_table, open_snapshot
+from gateway.delta.table import Snapshot, of_this_table
 from gateway.delta.vectors import file_of
-from gateway.delta.write import ATTEMPTS, check_own, check_snapshot_writable, conflict, storage_errors
+from gateway.delta.write import ATTEMPTS, check_own, check_snapshot_writable, conflict, open_again, storage_errors
 from gateway.errors import UserError, unsupported
 from gateway.worker_jobs import marker_of
 
@@ -185,7 +185,7 @@ def _tell(
 ) -> int:
     """A commit of the table whose folder is held that says something and changes nothing, behind all others."""
     for _ in range(ATTEMPTS):
-        seen = open_snapshot(root)
+        seen = open_again(root)
         _check_held(seen, held)
         info = commit.info_action(operation, parameters, metrics, True, seen.version, commit.SNAPSHOT_ISOLATION)
         try:

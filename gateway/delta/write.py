@@ -23,7 +23,7 @@ import pyarrow as pa
 from gateway import sqltypes as t
 from gateway.delta import commit, log, partitions
 from gateway.delta.commit import Action
-from gateway.delta.containment import check_still_there, held_folder, is_under, remove_tree
+from gateway.delta.containment import Within, check_still_there, held_folder, is_under, remove_tree
 from gateway.delta.creation import (
     Definition,
     clustering_action,
@@ -85,9 +85,14 @@ class WriteResult:
 
 @contextmanager
 def storage_errors(path: str) -> Iterator[None]:
-    """Failures of the disk (full, read-only, no permission) as one error that names the table."""
+    """Failures of the disk (full, read-only, no permission) as one error that names the table, unless that was dropped."""
     with storage_told("Cannot write the Delta table", path):
-        yield
+        try:
+            yield
+        except FileNotFoundError as error:
+            if log.has_log(path) or not os.path.isdir(os.path.dirname(os.path.dirname(path))):
+                raise
+            raise conflict(path) from error
 
 
 def create_table(
@@ -190,7 +195,7 @@ def append(
     raises for a newer version that they would not be made of. `columns` are those that the table may be given in the commit.
     """
     check_own(path)
-    snapshot = open_to_add(path)
+    snapshot = open_again(path, to_add=True)
     if seen is not None and shape_of(seen) != shape_of(snapshot):
         raise conflict(path)
     if reads is not None:
@@ -392,7 +397,7 @@ def _publish_append(
             commit.publish(path, version, made, settle, seen.marker)
             return version
         except FileExistsError:
-            seen = open_to_add(path).in_zone(snapshot.zone)
+            seen = open_again(path, to_add=True).in_zone(snapshot.zone)
         except FileNotFoundError as error:
             raise conflict(path) from error
         if shape_of(seen) != shape_of(snapshot):
@@ -450,10 +455,20 @@ def _metrics(writer: DataFileWriter) -> dict[str, int]:
 
 def newest(snapshot: Snapshot) -> Snapshot:
     """The table as it is by now, for the next of several commits. Raises UserError WRITE_CONFLICT if it is another one."""
-    found = open_snapshot(snapshot.root, within=snapshot.within).in_zone(snapshot.zone)
+    found = open_again(snapshot.root, snapshot.within).in_zone(snapshot.zone)
     if found.table_id != snapshot.table_id:
         raise conflict(snapshot.root)
     return found
+
+
+def open_again(path: str, within: Within | None = None, *, to_add: bool = False) -> Snapshot:
+    """A table that was there, as it is by now. Raises UserError WRITE_CONFLICT if it is there no longer."""
+    try:
+        return open_to_add(path, within) if to_add else open_snapshot(path, within=within)
+    except UserError as error:
+        if error.condition != "PATH_NOT_FOUND":
+            raise
+        raise conflict(path) from error
 
 
 def exists(path: str) -> UserError:

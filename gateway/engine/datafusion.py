@@ -9,6 +9,7 @@ those of files without a log are not.
 from __future__ import annotations
 
 import contextlib
+import errno
 import math
 import os
 import time
@@ -402,10 +403,16 @@ class DataFusionExecution:
         if found.condition == "WRITE_FAILED":
             self.engine.begin_anew()
         if found.condition in ("FAILED_READ_FILE", "INTERNAL_ERROR") or _NO_CAPACITY in str(error):
-            for source in self.query.sources.values():
-                damage = source.damaged()
-                if damage is not None:
-                    return ServerError("FAILED_READ_FILE", f"A data file cannot be read: {damage}.")
+            try:
+                for source in self.query.sources.values():
+                    source.verify()  # a table may have been dropped, or renamed and back
+                    damage = source.damaged()
+                    if damage is not None:
+                        was_away = os.strerror(errno.ENOENT) in damage
+                        condition = "DELTA_FILE_NOT_FOUND" if was_away else "FAILED_READ_FILE"
+                        return ServerError(condition, f"A data file cannot be read: {damage}.", retryable=was_away)
+            except GatewayError as gone:
+                return gone
         return found
 
     def close(self) -> None:

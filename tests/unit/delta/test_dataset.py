@@ -150,9 +150,10 @@ def test_few_places(monkeypatch: pytest.MonkeyPatch, live: list[int] | None, row
         assert not DataFile("x", 1, {}, mask[:20], rows).is_sparse
 
 
-def test_a_file_that_is_gone_is_told_in_the_systems_words(tmp_path: Path) -> None:
+def test_a_file_that_is_gone_is_told_as_that(tmp_path: Path) -> None:
     path = str(tmp_path / "gone.parquet")
     file = DataFile(path, 10, {}, None)
     with pytest.raises(ServerError) as caught:
         list(read_file(file, (ID,), pa.schema([("id", pa.int64())]), (str(tmp_path),)))
-    assert caught.value.message == f"Error while reading file {path}: No such file or directory"
+    assert (caught.value.condition, caught.value.retryable) == ("DELTA_FILE_NOT_FOUND", True)
+    assert caught.value.message == f"The file {path} is missing."

@@ -21,11 +21,8 @@ _LOOKS = ("open", "os.listdir", "os.scandir", "os.rename", "os.link", "os.mkdir"
 # What there is of the table by then: nothing, none of its files, or another one, which lacks its columns and versions; a file
 # that was open lies elsewhere.
 _GONE = {
-    "PATH_NOT_FOUND",
     "DELTA_FILE_NOT_FOUND",
-    "FAILED_READ_FILE",
     "WRITE_CONFLICT",
-    "WRITE_FAILED",
     "PATH_NOT_ALLOWED",
 }
 _OTHERS = {
