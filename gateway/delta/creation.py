@@ -37,7 +37,7 @@ _WITH = {"clustering": "domainMetadata", "rowTracking": "domainMetadata"}
 class Definition:
     """A table as it is to be, but for its rows. `metadata` is of columns by their names, beside comments.
 
-    `of_old` says that it takes the place of a table which has to be there.
+    `of_old` says that it takes the place of a table which has to be there; `table_id` is the new one's.
     """
 
     schema: t.StructType
@@ -48,6 +48,7 @@ class Definition:
     metadata: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     external: bool = False
     of_old: bool = False
+    table_id: str = field(default_factory=lambda: str(uuid.uuid4()))
 
     def features(self, old: Protocol | None = None) -> frozenset[str]:
         """The features that it needs, beside those of the table that it replaces.
@@ -149,7 +150,7 @@ def metadata_action(definition: Definition, old: Snapshot | None) -> commit.Acti
         properties[ROW_ID] = f"_row-id-col-{uuid.uuid4()}"
         properties[ROW_VERSION] = f"_row-commit-version-col-{uuid.uuid4()}"
     spec: dict[str, Any] = {
-        "id": str(uuid.uuid4()),
+        "id": definition.table_id,
         "format": {"provider": "parquet", "options": {}},
         "schemaString": json.dumps(schema, ensure_ascii=False),
         "partitionColumns": list(definition.partition_by),

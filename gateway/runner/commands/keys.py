@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from gateway.catalog.base import Catalog, TableName
@@ -47,6 +48,29 @@ def declared(
     return tuple(found)
 
 
+@contextlib.contextmanager
+def ahead(place: Place, keys: tuple[Key, ...], table_id: str) -> Iterator[None]:
+    """A block that makes a new table, with its keys there before it: whose process is killed leaves none without them."""
+    if keys:
+        with place.catalog.alone():
+            if place.catalog.table_folder(place.schema, place.name) is None:  # else somebody has made it
+                place.catalog.put(_of_own(place.full, keys, table_id), True)
+    try:
+        yield
+    except BaseException:
+        with contextlib.suppress(GatewayError), place.catalog.alone():
+            found = place.catalog.keys(place.schema, place.name) if keys else None
+            if found is not None and found.table_id == table_id:
+                place.catalog.drop(StoredKeys, place.schema, place.name)
+        raise
+
+
+def _of_own(name: TableName, keys: tuple[Key, ...], own: str) -> StoredKeys:
+    """The keys of a table, of which foreign ones may refer to its own primary key."""
+    told = tuple(replace(key, parent_id=own) if key.parent and not key.parent_id else key for key in keys)
+    return StoredKeys(name, own, told)
+
+
 def keep(place: Place, keys: tuple[Key, ...], *, alone: bool) -> None:
     """Keep the keys of a table that has been made; one that was made `alone`, of no other, is not left behind without them."""
     try:
@@ -75,9 +99,7 @@ def _keep(place: Place, keys: tuple[Key, ...]) -> None:
         if not keys:
             place.catalog.drop(StoredKeys, place.schema, place.name)
         elif isinstance(table, DeltaBoundTable):
-            own = table.snapshot.table_id
-            told = tuple(replace(key, parent_id=own) if key.parent and not key.parent_id else key for key in keys)
-            place.catalog.put(StoredKeys(table.name, own, told), True)
+            place.catalog.put(_of_own(table.name, keys, table.snapshot.table_id), True)
 
 
 def add(command: c.AddKey, table: DeltaBoundTable, env: Environment, emit: Emit) -> Answer:

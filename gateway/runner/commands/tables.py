@@ -71,7 +71,8 @@ def create_table(command: c.CreateTable, job: Statement, env: Environment, runne
         declared = keys.declared(command, place, definition.schema, keys.checks_of(definition.properties), env)
         write.check_creatable(path, definition, as_select=False, replace=replace)
         emit(Planned("CREATE_TABLE", "gateway", "a commit to the Delta log", RESULT, writes=True, is_query=False))
-        version = write.make_table(path, definition, None, replace).version
+        with keys.ahead(place, declared if is_new else (), definition.table_id):
+            version = write.make_table(path, definition, None, replace).version
         if command.location is not None and is_new:
             locations.keep(place, path, command.name.span)
         keys.keep(place, declared, alone=version == 0 and not external)

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from gateway.catalog import removal
-from gateway.delta import log
+from gateway.delta import commit, log
+from gateway.runner.commands import keys
 from tests.unit.runner.session import Session, refused
 from tests.unit.runner.written import folder_of
 
@@ -34,6 +35,32 @@ def pets(session: Session) -> Session:
     session.run(_PERSONS)
     session.run(_PETS)
     return session
+
+
+class _Killed(BaseException):
+    pass
+
+
+def test_a_table_whose_process_ends_once_it_is_made_has_its_keys(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(*_: object, **__: object) -> None:
+        raise _Killed
+
+    declared = "CONSTRAINT k PRIMARY KEY (a), CONSTRAINT f FOREIGN KEY (b) REFERENCES t"
+    statement = f"CREATE TABLE t (a INT NOT NULL, b INT, {declared})"
+    with monkeypatch.context() as patched:
+        patched.setattr(keys, "keep", killed)
+        with pytest.raises(_Killed):
+            session.run(statement)
+    assert [name for name, _ in _told(session, "t")] == ["f", "k"]
+    session.run("DROP TABLE t")
+    with monkeypatch.context() as patched:
+        patched.setattr(commit, "publish", killed)
+        with pytest.raises(_Killed):
+            session.run(statement)
+    assert not list(folder_of(session).parent.glob("_objects/*"))
+    session.run(statement)
 
 
 def test_a_table_that_is_made_while_another_of_its_name_is_removed_keeps_its_keys(
