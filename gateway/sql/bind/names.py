@@ -37,7 +37,9 @@ from gateway.sqltypes import (
     VOID,
     ArrayType,
     DataType,
+    DecimalType,
     StructType,
+    is_decimal,
     is_integral,
     is_interval,
     is_nested,
@@ -137,8 +139,8 @@ class Names:
     def _cast(self, e: Cast) -> str:
         if self._in_plan and not e.implicit:
             return f"{'try_cast' if e.is_try else 'cast'}({self.text(e.arg)} as {e.type.simple})"
-        if e.implicit and self._in_plan and isinstance(e.arg, Lit) and e.arg.type == TIMESTAMP_NTZ:
-            return self._within(e.arg, False)  # Spark's cast shows it as SQL
+        if e.implicit and self._in_plan and not (is_decimal(e.type) and is_decimal(e.arg.type)):
+            return self._within(e.arg, False)  # Spark's cast shows it as SQL; it compares decimals without one
         if e.implicit or is_nested(e.type):
             return self.text(e.arg)
         return f"{'TRY_CAST' if e.is_try else 'CAST'}({self.text(e.arg)} AS {_type(e.type)})"
@@ -350,11 +352,18 @@ def _against_decimal(e: Call, args: list[str]) -> str | None:
         return None
     for place in (0, 1):
         number, constant = _uncast(e.args[place]), _uncast(e.args[1 - place])
-        if is_integral(number.type) and isinstance(constant, Lit) and isinstance(constant.value, Decimal):
+        if not isinstance(constant, Lit) or not isinstance(constant.value, Decimal):
+            continue
+        if is_integral(number.type) and _is_wider(e.args[1 - place].type, constant.type):
             shown = str(int(constant.value.to_integral_value(_ROUNDED[e.fn][place])))
             left, right = (args[0], shown) if place == 0 else (shown, args[1])
             return f"({left} {e.fn} {right})"
     return None
+
+
+def _is_wider(wider: DataType, t: DataType) -> bool:
+    """Whether decimals of one type are those of another: no constant is so in `int(1.5)`, `decimal(1.5)` and `double(1.5)`."""
+    return isinstance(wider, DecimalType) and isinstance(t, DecimalType) and wider.scale >= t.scale
 
 
 def _bare(shown: str, t: DataType) -> str:

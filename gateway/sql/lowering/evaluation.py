@@ -37,13 +37,13 @@ _FORWARD = frozenset((
     "_sub_dates", "_sub_timestamps", "_date_add_days", "_date_add_months", "_date_add_micros", "_ts_add_micros",
     "_ts_add_months", "_ntz_add_micros", "_ntz_add_months", "add_months", "array_append", "array_contains", "array_except",
     "array_insert", "array_intersect", "array_join", "array_position", "array_prepend", "array_remove", "array_union",
-    "arrays_overlap", "atan2", "bit_get", "btrim", "contains", "conv", "convert_timezone", "date_add", "date_diff",
-    "date_format", "date_sub", "date_trunc", "dateadd", "datediff", "element_at", "endswith", "find_in_set",
+    "arrays_overlap", "atan2", "bit_get", "btrim", "conv", "convert_timezone", "date_add", "date_diff",
+    "date_format", "date_sub", "date_trunc", "dateadd", "datediff", "element_at", "find_in_set",
     "format_number", "from_unixtime", "from_utc_timestamp", "get", "getbit", "hypot", "instr", "left", "levenshtein", "log",
     "make_date", "make_dt_interval", "make_timestamp", "make_timestamp_ltz", "make_timestamp_ntz", "make_ym_interval",
     "map_contains_key", "map_from_arrays", "months_between", "next_day", "overlay", "pow", "power", "regexp_count",
     "regexp_extract", "regexp_extract_all", "regexp_instr", "regexp_replace", "regexp_substr", "repeat", "replace", "right",
-    "sequence", "sha2", "shiftleft", "shiftright", "shiftrightunsigned", "slice", "split", "split_part", "startswith",
+    "sequence", "sha2", "shiftleft", "shiftright", "shiftrightunsigned", "slice", "split", "split_part",
     "str_to_map", "substr", "substring", "substring_index", "timediff", "timestampadd", "timestampdiff", "to_date",
     "to_timestamp", "to_timestamp_ltz", "to_timestamp_ntz", "to_unix_timestamp", "to_utc_timestamp", "translate", "try_add",
     "try_element_at", "try_make_timestamp", "try_make_timestamp_ltz", "try_make_timestamp_ntz", "try_multiply",
@@ -62,6 +62,8 @@ _NOT_STRICT = frozenset((
     "to_unix_timestamp", "trim", "trunc", "try_to_date", "try_to_timestamp", "unix_timestamp", "zip_with",
 ))
 _STRICT_OF_TWO = frozenset(("decode", "levenshtein"))  # a third operand may be NULL, or is a branch
+# So those of texts; of BINARY they evaluate all their operands.
+_FORWARD_OF_TEXTS = frozenset(("contains", "endswith", "lpad", "rpad", "startswith"))
 # Evaluate all their operands, and are known to be NULL as those above.
 _INVOKED = frozenset(("decode", "encode", "parse_url", "try_parse_url"))
 # Evaluate all their operands, but in generated code only as far as none is NULL.
@@ -337,14 +339,14 @@ def operands(call: Call, raising: Sequence[int], row_by_row: bool) -> Sequence[i
         return range(len(args) - 1, -1, -1)
     if fn in _BY_TWO or (fn == "locate" and isinstance(args[-1], Lit) and args[-1].value is not None):
         return range(2)
-    return range(len(args)) if fn in ("lpad", "rpad") and args[0].type != BINARY else ()
+    return range(len(args)) if fn in _FORWARD_OF_TEXTS and args[0].type != BINARY else ()
 
 
 def is_strict(call: Call) -> bool:
     """Whether Spark's optimizer puts NULL in the place of a call that has NULL among its operands."""
     if call.fn in _NOT_STRICT or (call.fn in _STRICT_OF_TWO and len(call.args) != 2):
         return False
-    return call.fn in _FORWARD or call.fn in _BACKWARD or call.fn in _INVOKED or call.fn in ("lpad", "rpad")
+    return call.fn in _FORWARD or call.fn in _BACKWARD or call.fn in _INVOKED or call.fn in _FORWARD_OF_TEXTS
 
 
 def is_null_by(call: Call, place: int) -> bool:
