@@ -343,7 +343,8 @@ class Lowering(Conditions):
     ) -> tuple[list[Expr], Expr]:
         """Conditions and `result`, which is computed only where they hold, as no operand before the last raising one is NULL:
         Spark would not evaluate that one."""
-        order = operands(call, raising, self.row_by_row or not has_columns(call))
+        in_turn = self.row_by_row or not has_columns(call)
+        order = operands(call, raising, in_turn)
         last = max((k for k in range(1, len(order)) if order[k] in raising), default=0)
         guards: list[Expr] = []
         for i, place in enumerate(order[:last]):
@@ -351,7 +352,11 @@ class Lowering(Conditions):
                 return [], self._null(call, args)
             # What fails does so also where only an operand behind it is NULL.
             first = place in raising and any(args[k].nullable for k in order[i + 1 : last])
-            known = self._known(call.args[place], args[place], computed=first)
+            operand = args[place]
+            if in_turn and operand.nullable and not (has_columns(operand) or isinstance(operand, Lit)):
+                # The engine would know it, and drop what raises before.
+                operand = udf("last", operand.type, operand, raises=self.raises(operand), volatile=True)
+            known = self._known(call.args[place], operand, computed=first)
             if known is None:
                 return [], result
             guards += known
