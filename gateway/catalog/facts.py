@@ -42,7 +42,7 @@ def alone(root: str) -> Iterator[None]:
     descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         if locked(descriptor, ALONE, _PATIENCE) is False:
-            text = f"Others change the schemas of {root} all the time. Send the statement again."
+            text = f"Others change what the catalog in {root} keeps all the time. Send the statement again."
             raise UserError("WRITE_CONFLICT", text, retryable=True)
         yield
     finally:

@@ -264,7 +264,7 @@ def make_date(spec: UdfSpec) -> Kernel:
     def kernel(*args: pa.Array) -> pa.Array:
         void = void_of(*args)
         year, month, day = (ints(a) for a in args)
-        days, bad = days_of_fields(year, month, day, void)
+        days, bad = days_of_fields(year, month, day, void, _MOST_YEARS)
         if bad.any():
             row = int(np.argmax(bad))
             raise out_of_bounds(int(year[row]), int(month[row]), int(day[row]))
@@ -273,9 +273,12 @@ def make_date(spec: UdfSpec) -> Kernel:
     return kernel
 
 
-def days_of_fields(year: Ints, month: Ints, day: Ints, void: Bools) -> tuple[Ints, Bools]:
-    months = np.where((month >= 1) & (month <= 12) & (np.abs(year) <= 999_999_999), (year - 1970) * 12 + month - 1, 0)
-    fits = (month >= 1) & (month <= 12) & (day >= 1) & (np.abs(year) <= 5_881_580) & (day <= month_lengths(months))
+_MOST_YEARS = 999_999_999  # of java.time.LocalDate; of a DATE they are 5,881,580
+
+
+def days_of_fields(year: Ints, month: Ints, day: Ints, void: Bools, most_years: int = 5_881_580) -> tuple[Ints, Bools]:
+    months = np.where((month >= 1) & (month <= 12) & (np.abs(year) <= _MOST_YEARS), (year - 1970) * 12 + month - 1, 0)
+    fits = (month >= 1) & (month <= 12) & (day >= 1) & (np.abs(year) <= most_years) & (day <= month_lengths(months))
     return np.where(fits & ~void, month_starts(months) + day - 1, 0), ~fits & ~void
 
 
