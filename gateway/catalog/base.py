@@ -132,6 +132,9 @@ class Catalog(Protocol):
     def alone(self) -> AbstractContextManager[None]:
         """A block before and behind all other changes of what is read to be changed: keys. Raises UserError WRITE_CONFLICT."""
 
+    def claimed(self, schema: str, table: str) -> AbstractContextManager[None]:
+        """A block in which a Delta table comes to its name, `alone`. Raises TABLE_OR_VIEW_ALREADY_EXISTS if another has it."""
+
     def put(self, stored: Any, replacing: bool) -> bool:
         """Keep an object of a class of `objects`; False if there is one of its name that is not to be replaced."""
 

@@ -233,10 +233,12 @@ class LocalCatalog:
         return comment
 
     def table_location(self, schema: str, table: str) -> str:
-        """Where a new managed table is written (absolute, not created)."""
+        """Where a new managed table is written (absolute, not created, in a schema that is there)."""
         self.check_name("table", table)
         if self._own_folder(schema, table) is None and (external := self._external(schema, table)) is not None:
             return external.location
+        if schema.lower() == DEFAULT_SCHEMA and not self.read_only:  # which is always there
+            os.makedirs(self._place_of_schema(schema), exist_ok=True)
         return self._place(self._place_of_schema(schema), table)
 
     def schema_location(self, schema: str) -> str:
@@ -289,8 +291,12 @@ class LocalCatalog:
         kept = self.keys(schema, table), self.statistics(schema, table)
         external = self._external(schema, table) if root is None else None
         if external is not None:
-            with self._renamed_objects(kept, new_schema, new_table):
-                self.put(replace(external, name=TableName(self.name, new_schema, new_table)), False)
+            new = replace(external, name=TableName(self.name, new_schema, new_table))
+            with self.alone(), self._renamed_objects(kept, new_schema, new_table):
+                if self._external(schema, table) != external:  # somebody has renamed or dropped it
+                    raise self._no_table(schema, table)
+                if self._own_folder(new_schema, new_table) is not None or not self.put(new, False):
+                    raise _taken(os.path.join(self._place_of_schema(new_schema), new_table))
                 self.drop(StoredLocation, schema, table)
             return
         if root is None:
@@ -301,7 +307,7 @@ class LocalCatalog:
         os.makedirs(os.path.dirname(target), exist_ok=True)
         if os.path.lexists(target):
             raise _taken(target)
-        with self._renamed_objects(kept, new_schema, new_table):
+        with self.claimed(new_schema, new_table), self._renamed_objects(kept, new_schema, new_table):
             removal.move(root, target, self.root)
             delta_table.forget(os.path.realpath(os.path.dirname(root)) + "/" + os.path.basename(root))
             delta_table.forget(target)
@@ -325,6 +331,15 @@ class LocalCatalog:
     def alone(self) -> contextlib.AbstractContextManager[None]:
         """See `base.Catalog`."""
         return facts.alone(self.root)
+
+    @contextlib.contextmanager
+    def claimed(self, schema: str, table: str) -> Iterator[None]:
+        """See `base.Catalog`."""
+        with self.alone():
+            if any(self.identity(kind, schema, table) for kind in (StoredView, StoredLocation, StoredTable)):
+                text = f"The table or view `{self.name}`.`{schema}`.`{table}` already exists."
+                raise UserError("TABLE_OR_VIEW_ALREADY_EXISTS", text)
+            yield
 
     def _objects_of(self, schema: str, table: str) -> list[tuple[type, Witness]]:
         """What belongs to a table, and what shows that it still is that."""

@@ -18,6 +18,7 @@ from gateway.delta.write import STAGING
 from gateway.errors import ServerError, UserError
 
 _TRASH = ".dropped-"
+_TRASHES = ".dropped"  # a folder of its own below the root, which itself does not change then
 _STALE_SECONDS = 86_400
 _SWEEP_SECONDS = 5.0  # for which a process that starts may be at it
 _log = logging.getLogger(__name__)
@@ -42,7 +43,7 @@ def discard(trash: str, root: str) -> None:
     try:
         _discard(trash, root)
     except OSError as error:
-        raise failed("remove", os.path.join(root, trash), error) from error
+        raise failed("remove", os.path.join(root, _TRASHES, trash), error) from error
 
 
 def remove_empty(folder: str, left: Sequence[str], root: str) -> bool:
@@ -68,7 +69,7 @@ def sweep(root: str, schemas: Iterable[str]) -> None:
     what takes long, for the processes that start later.
     """
     oldest, until = time.time() - _STALE_SECONDS, time.monotonic() + _SWEEP_SECONDS
-    for schema in ("", *schemas):
+    for schema in (_TRASHES, "", *schemas):
         parent = real_path(os.path.join(root, schema))
         for swept in (
             partial(_sweep_tables, parent, root, oldest, until),
@@ -115,18 +116,21 @@ def failed(verb: str, folder: str, error: OSError) -> ServerError:
 
 def _set_aside(name: str, folder: int, root: str) -> str:
     trash = f"{_TRASH}{uuid.uuid4().hex}"
-    with held_folder(root, root) as held:
+    with held_folder(root, root) as held, contextlib.suppress(FileExistsError):
+        os.mkdir(_TRASHES, dir_fd=held)
+    with held_folder(os.path.join(root, _TRASHES), root) as held:
         os.rename(name, trash, src_dir_fd=folder, dst_dir_fd=held)
     return trash
 
 
 def _discard(trash: str, root: str) -> None:
-    with held_folder(root, root) as held:
+    place = os.path.join(root, _TRASHES)
+    with held_folder(place, root) as held:
         if not stat.S_ISDIR(os.stat(trash, dir_fd=held, follow_symlinks=False).st_mode):
             os.unlink(trash, dir_fd=held)
             return
         for _ in range(5):  # who had the folder open may go on to make and remove files there
             remove_tree(trash, held)
-            if not os.path.lexists(os.path.join(root, trash)):
+            if not os.path.lexists(os.path.join(place, trash)):
                 return
-    _log.warning("What was dropped cannot be removed yet: %s", os.path.join(root, trash))
+    _log.warning("What was dropped cannot be removed yet: %s", os.path.join(place, trash))

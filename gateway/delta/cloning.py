@@ -10,6 +10,7 @@ import os
 import shutil
 import uuid
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
@@ -58,9 +59,15 @@ def check_cloneable(path: str, source: Snapshot, properties: Mapping[str, str]) 
 
 
 def clone(
-    path: str, source: Snapshot, name: str, deep: bool, properties: Mapping[str, str], alive: Callable[[], None]
+    path: str,
+    source: Snapshot,
+    name: str,
+    deep: bool,
+    properties: Mapping[str, str],
+    alive: Callable[[], None],
+    claim: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> Cloned:
-    """Make the clone of `source`, called `name`, in the folder `path`; nothing is there if it raises."""
+    """Make the clone of `source`, called `name`, in the folder `path`; nothing is there if it raises. See `write.beside`."""
     check_cloneable(path, source, properties)
     state = agreed_state(source)
     given = asked(properties).properties
@@ -71,7 +78,7 @@ def clone(
     missing = missing_of(source.root, state.files.values())
     if missing is not None:
         raise missing_file(source.root, missing)
-    with storage_errors(path), beside(path, False) as folder:
+    with storage_errors(path), beside(path, False, claim) as folder:
         copier = _Copier(source, folder, alive)
         adds = [copier.copied(spec) if deep else _shared(source.root, spec) for spec in state.files.values()]
         done = Cloned(size, len(adds), 0, len(adds) if deep else 0, 0, size if deep else 0)

@@ -17,7 +17,7 @@ from gateway.delta import commit, files
 from gateway.delta.containment import Within
 from gateway.delta.datafiles import DataFileWriter
 from gateway.delta.logged import state_of
-from gateway.delta.rewrite import publish_behind
+from gateway.delta.rewrite import Reads, check_read, publish_behind
 from gateway.delta.schema import Column
 from gateway.delta.table import Snapshot
 from gateway.delta.write import WriteResult, storage_errors
@@ -140,8 +140,9 @@ def copy_files(
     columns: tuple[Column, ...],
     metadata: dict[str, Any] | None,
     again: bool,
+    reads: Reads = (),
 ) -> WriteResult:
-    """Add the rows of files to a table with `columns`, by `metadata` where that changes, in one commit.
+    """Add the rows of files to a table with `columns`, by `metadata` where that changes, in one commit; `reads` of its own.
 
     Raises UserError DELTA_CONCURRENT_TRANSACTION where another writer has loaded one of them meanwhile, but for files that are
     loaded `again`; what `rewrite.publish_behind` does.
@@ -156,10 +157,11 @@ def copy_files(
         loaded = [{"txn": {"appId": identifier(path), "version": 0, "lastUpdated": moment}} for path in paths]
         metrics = {"numFiles": writer.files, "numOutputRows": writer.rows, "numOutputBytes": writer.bytes}
         parameters = {"mode": "Append", "partitionBy": "[]"}
-        info = commit.info_action("COPY INTO", parameters, metrics, metadata is None, snapshot.version)
+        info = commit.info_action("COPY INTO", parameters, metrics, metadata is None and not reads, snapshot.version)
         changed = [] if metadata is None else [{"metaData": metadata}]
 
         def check(newer: Snapshot) -> None:
+            check_read(snapshot, newer, reads)
             if not again and not loaded_files(newer).isdisjoint(paths):
                 text = (
                     f"Another writer has loaded files into the table {root} at the same time. Send the statement again."

@@ -14,7 +14,7 @@ import json
 import os
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -105,7 +105,9 @@ def create_table(
     batches: Iterable[pa.RecordBatch] | None = None,
     replace: bool = False,
 ) -> WriteResult:
-    """`make_table` of columns that ask for nothing."""
+    """`make_table` of columns that ask for nothing, in a folder that is made if it is not there."""
+    with storage_errors(path), suppress(FileExistsError):
+        os.makedirs(os.path.dirname(path))
     return make_table(path, Definition(schema, tuple(partition_by), (), properties or {}, comment), batches, replace)
 
 
@@ -115,16 +117,18 @@ def make_table(
     batches: Iterable[pa.RecordBatch] | None = None,
     replace: bool = False,
     seen: Snapshot | None = None,
+    claim: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> WriteResult:
     """Create the table in the folder `path` (real) with the rows of `batches` (columns by position), in one commit.
 
     With `batches` every column is nullable, as in Spark. With `replace` an existing table gets the new schema and rows as
-    its next version; if its own rows are read for that, it must still be as it was `seen` before. Raises UserError
+    its next version; if its own rows are read for that, it must still be as it was `seen` before. A new one comes to
+    its place within a `claim` on its name. Raises UserError
     TABLE_OR_VIEW_ALREADY_EXISTS without it, and UserError or UnsupportedError for a schema that Delta does not hold.
     """
     definition = _settled(definition, batches is not None)
     with storage_errors(path):
-        return _make_table(path, definition, batches, replace, seen)
+        return _make_table(path, definition, batches, replace, seen, claim)
 
 
 def _settled(definition: Definition, as_select: bool) -> Definition:
@@ -136,7 +140,12 @@ def _settled(definition: Definition, as_select: bool) -> Definition:
 
 
 def _make_table(
-    path: str, definition: Definition, batches: Iterable[pa.RecordBatch] | None, replace: bool, seen: Snapshot | None
+    path: str,
+    definition: Definition,
+    batches: Iterable[pa.RecordBatch] | None,
+    replace: bool,
+    seen: Snapshot | None,
+    claim: Callable[[], AbstractContextManager[None]],
 ) -> WriteResult:
     check_own(path)
     old: Snapshot | None = None
@@ -158,7 +167,7 @@ def _make_table(
     schema = json.loads(metadata["metaData"]["schemaString"])
     shape = parse_schema(schema, properties.get(MAPPING, "none").lower())
     with (
-        nullcontext(path) if old is not None else beside(path, replace) as folder,
+        nullcontext(path) if old is not None else beside(path, replace, claim) as folder,
         DataFileWriter(folder, shape, definition.partition_by, properties) as writer,
     ):
         for batch in batches or ():
@@ -333,14 +342,12 @@ def _create_info(
 
 
 @contextmanager
-def beside(path: str, replace: bool) -> Iterator[str]:
+def beside(path: str, replace: bool, claim: Callable[[], AbstractContextManager[None]] = nullcontext) -> Iterator[str]:
     """A folder beside a new table's place, in which it is built: a process that is killed half-way leaves nothing that anybody
-    sees. Finished, it comes to its place in one step; that fails if somebody else's is there by now."""
+    sees. Finished, it comes to its place in one step, within a `claim` on it; that fails if somebody else's is there by now."""
     parent, name = os.path.split(path)
     draft = f"{STAGING}{uuid.uuid4().hex}"
-    with suppress(FileExistsError):
-        os.makedirs(parent)
-    with held_folder(parent, parent) as held:
+    with held_folder(parent, parent) as held:  # not made: a schema may have been dropped
         os.mkdir(draft, dir_fd=held)
         try:
             os.mkdir(f"{draft}/{log.LOG}", dir_fd=held)
@@ -348,7 +355,8 @@ def beside(path: str, replace: bool) -> Iterator[str]:
             forget(path)
             check_still_there(path)
             try:
-                os.rename(draft, name, src_dir_fd=held, dst_dir_fd=held)
+                with claim():
+                    os.rename(draft, name, src_dir_fd=held, dst_dir_fd=held)
             except OSError as error:
                 if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
                     raise (conflict(path) if replace else exists(path)) from error

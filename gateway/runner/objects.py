@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -130,12 +131,38 @@ def already_exists(place: Place, span: Span | None) -> UserError:
 
 def put_view(place: Place, view: StoredView, replace: bool, if_not_exists: bool, span: Span | None) -> None:
     """Keep a new view; raises TABLE_OR_VIEW_ALREADY_EXISTS if somebody else was faster."""
+    with place.catalog.alone():
+        _put_view(place, view, replace, if_not_exists, span)
+
+
+def _put_view(place: Place, view: StoredView, replace: bool, if_not_exists: bool, span: Span | None) -> None:
     if not place.catalog.put(view, replace):
         if not if_not_exists:
             raise already_exists(place, span)
     elif place.catalog.table(place.schema, place.name) is not None:  # made meanwhile: the table has the name
         place.catalog.drop(StoredView, place.schema, place.name)
         raise already_exists(place, span)
+
+
+def change_view(catalog: Catalog, old: StoredView, new: StoredView) -> None:
+    """Keep what was made of a view in its place. Raises UserError WRITE_CONFLICT if it is another one by now, or gone."""
+    with catalog.alone():
+        _check_same(catalog, old)
+        catalog.put(new, True)
+
+
+def rename_view(old: StoredView, place: Place, span: Span | None) -> None:
+    """Give a view another name. Raises what `put_view` and `change_view` do."""
+    with place.catalog.alone():
+        _check_same(place.catalog, old)
+        _put_view(place, dataclasses.replace(old, name=place.full), False, False, span)
+        place.catalog.drop(StoredView, old.name.schema, old.name.table)
+
+
+def _check_same(catalog: Catalog, view: StoredView) -> None:
+    if catalog.view(view.name.schema, view.name.table) != view:
+        text = f"Another session changed the view {view.name} at the same time. Send the statement again."
+        raise UserError("WRITE_CONFLICT", text, retryable=True)
 
 
 def view_columns(view: str, given: Sequence[tuple[str, str | None]], own: StructType, span: Span | None) -> StructType:

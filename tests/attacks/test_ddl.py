@@ -98,9 +98,10 @@ def _left(warehouse: Path) -> list[Path]:
 def test_a_schema_that_is_dropped_without_cascade_takes_nothing_with_it(own: Server, kind: str) -> None:
     """Whoever is told that a table was made finds it: a schema that has one by then stays."""
     with Client(own.thrift_url).open() as maker, Client(own.thrift_url).open() as dropper:
-        made, end = 0, time.monotonic() + 2.0
+        made, end, waits = 0, time.monotonic() + 2.0, random.Random(7)
 
         def drop() -> None:
+            time.sleep(waits.uniform(0, 0.2))  # else nobody is ever done with a table in between
             outcome(dropper, "DROP SCHEMA IF EXISTS shared")
 
         with again_and_again(drop):

@@ -100,7 +100,7 @@ def alter_properties(
         assert isinstance(command.change, c.UnsetProperties)
         comment = None if "comment" in command.change.keys else comment
         properties = {k: v for k, v in properties.items() if k not in command.change.keys}
-    return _put(replace(view, properties=properties, comment=comment), command.name, env, emit)
+    return _put(view, replace(view, properties=properties, comment=comment), command.name, env, emit)
 
 
 def comment_on(command: c.CommentOn, job: Statement, env: Environment, runner: Queries, emit: Emit) -> Answer:
@@ -119,8 +119,8 @@ def comment_on(command: c.CommentOn, job: Statement, env: Environment, runner: Q
         if command.kind == "TABLE":
             raise _expects_table("COMMENT ON TABLE", view, name)
         if column is None:
-            return _put(replace(view, comment=command.comment or None), name, env, emit)
-        return _put(_with_column_comment(view, column, command.comment), name, env, emit)
+            return _put(view, replace(view, comment=command.comment or None), name, env, emit)
+        return _put(view, _with_column_comment(view, column, command.comment), name, env, emit)
     if command.kind == "VIEW":
         found = env.tables.find(owner.parts, None, name.span)
         text = f"'COMMENT ON VIEW' expects a view but {_quoted(found.name)} is a table."
@@ -148,11 +148,11 @@ def _committed(table: DeltaBoundTable, alterations: Sequence[Alteration], emit: 
     return Answer("ALTER_TABLE", is_query=False, announced=True, facts={"version": version})
 
 
-def _put(view: StoredView, name: c.Name, env: Environment, emit: Emit) -> Answer:
+def _put(old: StoredView, view: StoredView, name: c.Name, env: Environment, emit: Emit) -> Answer:
     catalog = env.tables.catalog_of(view.name.catalog)
     objects.check_writable(catalog, "no view can be altered", name.span)
     emit(Planned("ALTER_VIEW", "gateway", "a file in the schema's folder", RESULT, writes=True, is_query=False))
-    catalog.put(view, True)
+    objects.change_view(catalog, old, view)
     return Answer("ALTER_VIEW", is_query=False, announced=True)
 
 
@@ -174,8 +174,7 @@ def rename(command: c.Rename, job: Statement, env: Environment, runner: Queries,
     kind = f"ALTER_{command.kind}"
     emit(Planned(kind, "gateway", "a rename in the catalog", RESULT, writes=True, is_query=False))
     if isinstance(found, StoredView):
-        objects.put_view(place, replace(found, name=place.full), False, False, command.to.span)
-        place.catalog.drop(StoredView, found.name.schema, found.name.table)
+        objects.rename_view(found, place, command.to.span)
     else:
         place.catalog.rename_table(found.name.schema, found.name.table, place.schema, place.name)
     return Answer(kind, is_query=False, announced=True)

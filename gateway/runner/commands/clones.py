@@ -52,7 +52,8 @@ def create_clone(command: c.CreateClone, job: Statement, env: Environment, runne
     path = catalog.table_location(schema, table)
     check_cloneable(path, source.snapshot, properties)
     emit(Planned("CLONE", "gateway", "a commit to the Delta log", _DONE, writes=True))
-    done = clone(path, source.snapshot, str(source.name), command.deep, properties, partial(stop_if_cancelled, emit))
+    alive, claim = partial(stop_if_cancelled, emit), partial(catalog.claimed, schema, table)
+    done = clone(path, source.snapshot, str(source.name), command.deep, properties, alive, claim)
     counts = (done.size, done.files, done.removed, done.copied, done.removed_bytes, done.copied_bytes)
     return rows_of("CLONE", _DONE, [[count] for count in counts], announced=True, facts={"version": 0})
 

@@ -66,7 +66,8 @@ def copy_into(command: c.CopyInto, job: Statement, env: Environment, runner: Que
     batches = announced_rows("COPY_INTO", decision, COPIED, runner, emit)
     try:
         batches = checked(batches, target.snapshot, command.table.span)
-        result = copy_files(table.snapshot, paths, batches, target.snapshot.columns, metadata, force)
+        own = [()] if decision.reads_of(table.location) else []
+        result = copy_files(table.snapshot, paths, batches, target.snapshot.columns, metadata, force, own)
     except UserError as error:
         raise overflown(error, casts) from None
     counts = [[result.rows], [result.rows], [0]]

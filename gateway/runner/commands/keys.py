@@ -94,6 +94,8 @@ def _unmade(place: Place) -> bool:
 
 
 def _keep(place: Place, keys: tuple[Key, ...]) -> None:
+    if not keys and place.catalog.identity(StoredKeys, place.schema, place.name) is None:
+        return
     with place.catalog.alone():
         table = place.catalog.table(place.schema, place.name)
         if not keys:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from gateway.catalog.objects import StoredLocation
+from gateway.catalog.objects import StoredLocation, StoredView
 from gateway.delta.creation import told_properties
 from gateway.delta.log import has_log
 from gateway.delta.properties import spelt
@@ -116,7 +116,10 @@ def _check_properties(given: dict[str, str], snapshot: Snapshot, span: Span | No
 
 def keep(place: Place, folder: str, span: Span | None) -> None:
     """Keep where a table lies; raises TABLE_OR_VIEW_ALREADY_EXISTS if somebody else was faster."""
-    was = place.catalog.located(place.schema, place.name)
-    stale = was is not None and not has_log(was)
-    if not place.catalog.put(StoredLocation(place.full, folder), stale):
-        raise already_exists(place, span)
+    with place.catalog.alone():
+        was = place.catalog.located(place.schema, place.name)
+        managed = was is None and place.catalog.table_folder(place.schema, place.name) is not None
+        stale = was is not None and not has_log(was)
+        taken = managed or place.catalog.identity(StoredView, place.schema, place.name) is not None
+        if taken or not place.catalog.put(StoredLocation(place.full, folder), stale):
+            raise already_exists(place, span)

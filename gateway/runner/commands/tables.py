@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
@@ -66,13 +67,14 @@ def create_table(command: c.CreateTable, job: Statement, env: Environment, runne
         if locations.is_table(command, path, place):
             return locations.adopted(command, path, place, env, emit)
     external = command.location is not None or catalog.located(schema, table) == path
+    claim = nullcontext if external else partial(catalog.claimed, schema, table)
     if command.query is None:
         definition = dataclasses.replace(definition_of(command, env), external=external, of_old=command.must_exist)
         declared = keys.declared(command, place, definition.schema, keys.checks_of(definition.properties), env)
         write.check_creatable(path, definition, as_select=False, replace=replace)
         emit(Planned("CREATE_TABLE", "gateway", "a commit to the Delta log", RESULT, writes=True, is_query=False))
         with keys.ahead(place, declared if is_new else (), definition.table_id):
-            version = write.make_table(path, definition, None, replace).version
+            version = write.make_table(path, definition, None, replace, None, claim).version
         if command.location is not None and is_new:
             locations.keep(place, path, command.name.span)
         keys.keep(place, declared, alone=version == 0 and not external)
@@ -85,7 +87,7 @@ def create_table(command: c.CreateTable, job: Statement, env: Environment, runne
     decision = plan(compile_query(stored(query, binder, definition.schema), env.context))
     runner.check_size(decision, env, command.name.span)
     rows = announced_rows("CREATE_TABLE_AS_SELECT", decision, INSERTED, runner, emit)
-    result = write.make_table(path, definition, rows, replace, seen if decision.reads_of(path) else None)
+    result = write.make_table(path, definition, rows, replace, seen if decision.reads_of(path) else None, claim)
     if command.location is not None and is_new:
         locations.keep(place, path, command.name.span)
     # Databricks shows the columns without a row here; connector tests rely on it.
@@ -109,7 +111,7 @@ def create_table_like(
     path = catalog.table_location(schema, table)
     write.check_creatable(path, definition, as_select=False, replace=False)
     emit(Planned("CREATE_TABLE", "gateway", "a commit to the Delta log", RESULT, writes=True, is_query=False))
-    write.make_table(path, definition)
+    write.make_table(path, definition, claim=partial(catalog.claimed, schema, table))
     return Answer("CREATE_TABLE", is_query=False, announced=True)
 
 

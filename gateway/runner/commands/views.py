@@ -175,7 +175,8 @@ def drop_view(command: c.DropView, job: Statement, env: Environment, runner: Que
     if known is not None and objects.has_view(known, schema, view):
         objects.place_of(env.tables, name.parts, "no view can be dropped", name.span)
         emit(Planned("DROP_VIEW", "gateway", "removes the view's file", RESULT, writes=True, is_query=False))
-        known.drop(StoredView, schema, view)
+        with known.alone():
+            known.drop(StoredView, schema, view)
         return Answer("DROP_VIEW", is_query=False, announced=True)
     if known is not None and known.table(schema, view) is not None:
         shown = f"{known.name}.{schema}.{view}"
@@ -207,14 +208,15 @@ def alter_view(command: c.AlterView, job: Statement, env: Environment, runner: Q
         if command.mode and not runner.has_spark:
             raise unsupported(f"WITH SCHEMA {command.mode}", name.span)
         view = replace(found, mode=command.mode, needs_spark=found.needs_spark or bool(command.mode))
-        return _altered(place, view, name, emit)
+        return _altered(place, found, view, emit)
     if found.collation or found.mode:
         raise unsupported(f"ALTER VIEW … AS of a view with {clauses(found.collation, found.mode).strip()}", name.span)
     made = c.CreateView(name, command.query, replace=True, comment=found.comment)
-    return _altered(place, replace(_bound(place, made, env, runner), properties=found.properties), name, emit)
+    view = replace(_bound(place, made, env, runner), properties=found.properties)
+    return _altered(place, found, view, emit)
 
 
-def _altered(place: objects.Place, view: StoredView, name: c.Name, emit: Emit) -> Answer:
+def _altered(place: objects.Place, old: StoredView, view: StoredView, emit: Emit) -> Answer:
     emit(Planned("ALTER_VIEW", "gateway", "a file in the schema's folder", RESULT, writes=True, is_query=False))
-    objects.put_view(place, view, True, False, name.span)
+    objects.change_view(place.catalog, old, view)
     return Answer("ALTER_VIEW", is_query=False, announced=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,8 +21,8 @@ from gateway.delta.schema import parse_schema, struct_of
 from gateway.engine.base import Emit, TempView
 from gateway.engine.spark.errors import as_gateway_error
 from gateway.engine.spark.mirror import Mirror, MirroredObject, MirroredTable
-from gateway.errors import CanceledError, GatewayError, unsupported
-from gateway.runner.objects import check_writable
+from gateway.errors import CanceledError, GatewayError, UserError, unsupported
+from gateway.runner.objects import change_view, check_writable
 from gateway.runner.spark.names import spark_name
 from gateway.runner.spark.sent import sent
 from gateway.runner.spark.settings import SPARK_SETTINGS
@@ -245,7 +246,9 @@ class Registrar:
         """A view whose columns follow its query's is kept with those that it has now, as Spark does when it is read."""
         if [(f.name, f.type) for f in schema.fields] != [(f.name, f.type) for f in view.schema.fields]:
             names = view.query_columns if view.named else tuple(f.name for f in schema.fields)
-            self._catalogs[view.name.catalog.lower()].put(replace(view, schema=schema, query_columns=names), True)
+            catalog, now = self._catalogs[view.name.catalog.lower()], replace(view, schema=schema, query_columns=names)
+            with contextlib.suppress(UserError):  # somebody has changed or dropped it: what was read is read
+                change_view(catalog, view, now)
 
 
 def text_as_made(view: TempView, made: Sequence[StructField], text: str, names: Sequence[str], now: StructType) -> str:

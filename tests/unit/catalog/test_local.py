@@ -146,7 +146,8 @@ def test_drop(catalog: LocalCatalog) -> None:
     assert again.schema.fields[0].name == "other"
     catalog.drop_schema("sales", cascade=True)
     assert catalog.schemas() == ["default"]
-    assert sorted(os.listdir(catalog.root)) == [".gateway.json"]
+    assert sorted(os.listdir(catalog.root)) == [".dropped", ".gateway.json"]
+    assert os.listdir(f"{catalog.root}/.dropped") == []
     with pytest.raises(UserError) as caught:
         catalog.drop_schema("sales", cascade=True)
     assert caught.value.condition == "SCHEMA_NOT_FOUND"
@@ -210,7 +211,7 @@ def test_a_schema_in_which_somebody_makes_tables_is_not_dropped_with_them(catalo
     finally:
         made = 20
         thread.join()
-    assert not list(Path(catalog.root).glob(".dropped-*"))
+    assert not list(Path(catalog.root).glob(".dropped/*"))
 
 
 def test_leftovers_are_unseen_and_swept(catalog: LocalCatalog) -> None:
@@ -477,7 +478,7 @@ def few_descriptors() -> Iterator[None]:
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-@pytest.mark.parametrize("left", [".dropped-1", "Sales/.creating-1"])
+@pytest.mark.parametrize("left", [".dropped/.dropped-1", "Sales/.creating-1"])
 def test_folders_in_each_other_without_end_keep_no_catalog_from_opening(
     catalog: LocalCatalog, tmp_path: Path, few_descriptors: None, monkeypatch: pytest.MonkeyPatch, left: str
 ) -> None:
@@ -500,14 +501,15 @@ def test_folders_in_each_other_without_end_are_dropped(
         deepened(Path(catalog.root) / "Sales" / name / "part", 1100, outside)
     catalog.drop_table("sales", "orders")
     catalog.drop_schema("sales", True)
-    assert os.listdir(catalog.root) == [".gateway.json"]
+    assert sorted(os.listdir(catalog.root)) == [".dropped", ".gateway.json"]
+    assert os.listdir(f"{catalog.root}/.dropped") == []
     assert (outside / "theirs").exists()
 
 
 def test_what_takes_long_to_sweep_keeps_no_catalog_from_opening(
     catalog: LocalCatalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = Path(catalog.root) / ".dropped-1"
+    folder = Path(catalog.root) / ".dropped" / ".dropped-1"
     for name in range(300):
         (folder / str(name) / "below").mkdir(parents=True)
         (folder / f"{name}.parquet").touch()
