@@ -67,9 +67,10 @@ def holding(catalog: Catalog, keys: StoredKeys) -> StoredKeys:
     return replace(keys, keys=tuple(key for key in keys.keys if not key.parent or key.name in held))
 
 
-def taken_names(catalog: Catalog, schema: str) -> set[str]:
-    """Names of the keys of a schema that hold, in lower case: they are those of one namespace."""
-    return {key.name.lower() for stored in _stored(catalog, schema) for key in holding(catalog, stored).keys}
+def taken_names(catalog: Catalog, schema: str, but: TableName | None = None) -> set[str]:
+    """Names of the keys of a schema that hold, in lower case, those of one table aside: they are those of one namespace."""
+    others = (stored for stored in _stored(catalog, schema) if stored.name != but)
+    return {key.name.lower() for stored in others for key in holding(catalog, stored).keys}
 
 
 def shown(key: Key, parent: TableName | None = None) -> str:

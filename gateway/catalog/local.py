@@ -286,17 +286,19 @@ class LocalCatalog:
         """Move a table's folder. Raises TABLE_OR_VIEW_NOT_FOUND, LOCATION_ALREADY_EXISTS; UnsupportedError for a link."""
         self._check_writable()
         self.check_name("table", new_table)
+        with self.claimed(new_schema, new_table):
+            self._rename_table(schema, table, new_schema, new_table)
+
+    def _rename_table(self, schema: str, table: str, new_schema: str, new_table: str) -> None:
         root = self._own_folder(schema, table)
         # Before anything is moved: one may be damaged.
         kept = self.keys(schema, table), self.statistics(schema, table)
         external = self._external(schema, table) if root is None else None
         if external is not None:
-            new = replace(external, name=TableName(self.name, new_schema, new_table))
-            with self.alone(), self._renamed_objects(kept, new_schema, new_table):
-                if self._external(schema, table) != external:  # somebody has renamed or dropped it
-                    raise self._no_table(schema, table)
-                if self._own_folder(new_schema, new_table) is not None or not self.put(new, False):
-                    raise _taken(os.path.join(self._place_of_schema(new_schema), new_table))
+            if self._own_folder(new_schema, new_table) is not None:
+                raise _taken(os.path.join(self._place_of_schema(new_schema), new_table))
+            with self._renamed_objects(kept, new_schema, new_table):
+                self.put(replace(external, name=TableName(self.name, new_schema, new_table)), False)
                 self.drop(StoredLocation, schema, table)
             return
         if root is None:
@@ -307,7 +309,7 @@ class LocalCatalog:
         os.makedirs(os.path.dirname(target), exist_ok=True)
         if os.path.lexists(target):
             raise _taken(target)
-        with self.claimed(new_schema, new_table), self._renamed_objects(kept, new_schema, new_table):
+        with self._renamed_objects(kept, new_schema, new_table):
             removal.move(root, target, self.root)
             delta_table.forget(os.path.realpath(os.path.dirname(root)) + "/" + os.path.basename(root))
             delta_table.forget(target)
@@ -348,7 +350,10 @@ class LocalCatalog:
 
     def _drop_objects(self, schema: str, table: str, owned: Sequence[tuple[type, Witness]]) -> None:
         """What belonged to a table that is gone: where it stays, it says nothing of another one of the name."""
-        with contextlib.suppress(ServerError, ResourceError, UserError), self.alone():
+        with (
+            contextlib.suppress(ServerError, ResourceError, UserError),
+            self.alone() if owned else contextlib.nullcontext(),
+        ):
             for kind, witness in owned:
                 if witness.holds():
                     self.drop(kind, schema, table)

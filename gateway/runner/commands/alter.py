@@ -74,8 +74,11 @@ def alter_table(command: c.AlterTable, job: Statement, env: Environment, runner:
             dropped_key = keys.drop_named(command.change, table, env, emit)
             if dropped_key is not None:
                 return dropped_key
-    keys.check_not_in_key(command.change, table, env)
-    return _commit(table, _alteration(command.change, table, env, runner, emit), emit)
+    if not keys.may_break(command.change):
+        return _commit(table, _alteration(command.change, table, env, runner, emit), emit)
+    with env.tables.catalog_of(table.name.catalog).alone():
+        keys.check_not_in_key(command.change, table, env)
+        return _commit(table, _alteration(command.change, table, env, runner, emit), emit)
 
 
 def alter_properties(

@@ -101,13 +101,29 @@ def _keep(place: Place, keys: tuple[Key, ...]) -> None:
         if not keys:
             place.catalog.drop(StoredKeys, place.schema, place.name)
         elif isinstance(table, DeltaBoundTable):
+            _check_names(place, table.name, keys)
             place.catalog.put(_of_own(table.name, keys, table.snapshot.table_id), True)
+
+
+def _check_names(place: Place, name: TableName, keys: tuple[Key, ...]) -> None:
+    """Raise CONSTRAINT_ALREADY_EXISTS if another table has got a key of one of the names meanwhile."""
+    taken = taken_names(place.catalog, place.schema, name)
+    for key in keys:
+        if key.name.lower() in taken:
+            raise _name_is_taken(key.name, None)
 
 
 def add(command: c.AddKey, table: DeltaBoundTable, env: Environment, emit: Emit) -> Answer:
     """ALTER TABLE … ADD [CONSTRAINT name] key."""
-    with env.tables.catalog_of(table.name.catalog).alone():
-        return _added(command, table, env, emit)
+    catalog = env.tables.catalog_of(table.name.catalog)
+    with catalog.alone():
+        now = catalog.table(table.name.schema, table.name.table)
+        if not isinstance(now, DeltaBoundTable) or now.snapshot.table_id != table.snapshot.table_id:
+            text = (
+                f"Another session renamed or dropped the table {table.name} at the same time. Send the statement again."
+            )
+            raise UserError("WRITE_CONFLICT", text, retryable=True)
+        return _added(command, now, env, emit)
 
 
 def _added(command: c.AddKey, table: DeltaBoundTable, env: Environment, emit: Emit) -> Answer:
@@ -171,20 +187,25 @@ def drop_named(command: c.DropConstraint, table: DeltaBoundTable, env: Environme
         return None if found is None else _dropped(catalog, kept, found, command.cascade, command.span, emit)
 
 
+def may_break(change: object) -> bool:
+    """Whether a change of a table may leave a key without its columns: see `check_not_in_key`."""
+    return bool(_at_risk(change))
+
+
+def _at_risk(change: object) -> list[c.Name]:
+    if isinstance(change, c.RenameColumn):
+        return [change.column]
+    if isinstance(change, c.DropColumns):
+        return list(change.columns)
+    if isinstance(change, c.ChangeColumns):
+        return [one.column for one in change.columns if one.not_null is False or one.type is not None]
+    return []
+
+
 def check_not_in_key(change: object, table: DeltaBoundTable, env: Environment) -> None:
     """Raise DELTA_CONSTRAINT_DEPENDENT_COLUMN_CHANGE for what would leave a key without its columns."""
-    names: list[c.Name] = []
-    if isinstance(change, c.RenameColumn):
-        names = [change.column]
-    elif isinstance(change, c.DropColumns):
-        names = list(change.columns)
-    elif isinstance(change, c.ChangeColumns):
-        names = [one.column for one in change.columns if one.not_null is False or one.type is not None]
-    if not names:
-        return
-    catalog = env.tables.catalog_of(table.name.catalog)
-    kept = keys_of(catalog, table)
-    for name in names:
+    kept = keys_of(env.tables.catalog_of(table.name.catalog), table)
+    for name in _at_risk(change):
         column = name.parts[-1].lower()
         nulls = isinstance(change, c.ChangeColumns)
         for key in kept.keys:
@@ -302,11 +323,15 @@ def _name(key: c.Key, usual: str, names: set[str]) -> str:
     """The key's name, or one that the schema does not have yet."""
     if key.name is not None:
         if key.name.lower() in names:
-            text = f"Constraint '{key.name}' already exists. Please delete the existing constraint first."
-            raise UserError("CONSTRAINT_ALREADY_EXISTS", text, span=key.span)
+            raise _name_is_taken(key.name, key.span)
         return key.name
     numbered = (usual if at == 0 else f"{usual}_{at}" for at in range(len(names) + 1))
     return next(name for name in numbered if name.lower() not in names)
+
+
+def _name_is_taken(name: str, span: Span | None) -> UserError:
+    text = f"Constraint '{name}' already exists. Please delete the existing constraint first."
+    return UserError("CONSTRAINT_ALREADY_EXISTS", text, span=span)
 
 
 def _fields(names: Sequence[str], schema: StructType, span: Span) -> list[StructField]:

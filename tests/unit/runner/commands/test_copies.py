@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import write_deltalake
 
+from gateway.delta import commit
 from gateway.delta.copying import copy_files, loaded_files, matches
 from gateway.delta.table import open_snapshot
 from gateway.errors import UnsupportedError, UserError
@@ -74,8 +75,8 @@ def test_checkpoints_know_what_was_loaded(session: Session, source: Path) -> Non
     session.run("INSERT INTO t VALUES (7, 'x')")
     log = folder_of(session) / "_delta_log"
     assert (log / "00000000000000000002.checkpoint.parquet").exists()
-    for commit in ("0" * 20, f"{1:020d}"):
-        (log / f"{commit}.json").unlink()
+    for version in ("0" * 20, f"{1:020d}"):
+        (log / f"{version}.json").unlink()
     assert _copy(session, source) == 4
 
 
@@ -280,3 +281,23 @@ def test_tables_that_forget_what_was_loaded_are_refused(session: Session, source
     assert "setTransactionRetentionDuration" in refused(session, altered).message
     session.run("INSERT INTO remembers VALUES (1, 'x')")
     assert session.run(copied).rows[0][0] == 0
+
+
+def test_files_that_are_loaded_with_what_the_table_has_see_all_of_it(
+    session: Session, source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session.run("CREATE TABLE t (id BIGINT, name STRING)")
+    publish = commit.publish
+
+    def late(*arguments: Any) -> None:
+        monkeypatch.setattr(commit, "publish", publish)
+        session.run("INSERT INTO t VALUES (7, 'late')")
+        publish(*arguments)
+
+    monkeypatch.setattr(commit, "publish", late)
+    query = f"SELECT ID + (SELECT count(*) FROM t) AS id, name FROM '{source}'"
+    statement = f"COPY INTO t FROM ({query}) FILEFORMAT = PARQUET FILES = ('in0.parquet')"
+    assert refused(session, statement).condition == "DELTA_CONCURRENT_APPEND.WITHOUT_HINT"
+    session.run(statement)
+    assert session.rows("SELECT id FROM t ORDER BY id") == [(1,), (7,), (11,)]
+    assert newest_info(session)["isBlindAppend"] is False
