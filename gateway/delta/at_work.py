@@ -1,12 +1,14 @@
 """Who writes files of a table that no version tells of yet: a shared lock on the table's folder, which ends with its process.
 
-VACUUM asks before it removes such files. Other programs than this one lock nothing: of them holds what Delta says of short
-retentions.
+VACUUM asks before it removes such files. While it removes those of old versions it holds one on the log's folder: RESTORE asks
+before it puts them back. Other programs than this one lock nothing: of them holds what Delta says of short retentions.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Iterator
 
 from gateway.delta.locks import ALONE, SHARED, locked
 
@@ -44,11 +46,33 @@ def end() -> None:
 
 def is_anybody(root: str) -> bool:
     """Whether somebody may be writing files below a table's folder: also where nothing can be locked."""
+    return _is_locked(root) is not False
+
+
+@contextlib.contextmanager
+def removing(log: str) -> Iterator[None]:
+    """Show, for the block, that files of old versions are removed, to who asks for the folder of their table's log."""
+    with contextlib.ExitStack() as stack:
+        with contextlib.suppress(OSError):  # who goes on will tell of a folder that is not there
+            descriptor = os.open(log, _FOLDER)
+            stack.callback(os.close, descriptor)
+            locked(descriptor, SHARED, _PATIENCE)
+        yield
+
+
+def is_removing(log: str) -> bool:
+    """Whether somebody removes files of old versions; False where nothing can be locked."""
+    return _is_locked(log) is True
+
+
+def _is_locked(folder: str) -> bool | None:
+    """Whether others hold a folder; None where nothing can be locked, or nothing is there."""
     try:
-        descriptor = os.open(root, _FOLDER)
+        descriptor = os.open(folder, _FOLDER)
     except OSError:  # who looks for files there will tell
-        return True
+        return None
     try:
-        return not locked(descriptor, ALONE, 0)
+        taken = locked(descriptor, ALONE, 0)
+        return None if taken is None else not taken
     finally:
         os.close(descriptor)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -9,7 +10,7 @@ from functools import partial
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
-from gateway.delta import commit, log
+from gateway.delta import at_work, commit, log
 from gateway.delta.creation import CLUSTERING, with_last_id
 from gateway.delta.features import Kept, refused
 from gateway.delta.identity import with_last_numbers
@@ -108,7 +109,7 @@ def restore_files(snapshot: Snapshot, version: int, parameters: commit.Parameter
             numbers = numbered_again(snapshot, now, then, actions, protocol)
             properties = metadata.get("configuration", {})
             stamped = commit.stamped(root, snapshot.version, properties, numbers, at)
-            commit.publish(root, made, stamped, partial(_check_there, root, version, added), snapshot.marker)
+            commit.publish(root, made, stamped, partial(_check_kept, root, version, added), snapshot.marker)
         except (FileExistsError, FileNotFoundError) as error:
             raise conflict(root) from error
     commit.checkpoint_if_due(root, made, earlier.properties)
@@ -167,6 +168,14 @@ def _check_there(root: str, version: int, added: Sequence[Fields]) -> None:
     if missing is not None:
         text = f"Not all files from version {version} are available in file system, such as {missing}."
         raise UserError("DELTA_FILE_NOT_FOUND", text)
+
+
+def _check_kept(root: str, version: int, added: Sequence[Fields]) -> None:
+    """Raise if files are gone, or if a VACUUM may be about to remove them: one that begins later sees what was put back."""
+    if added and at_work.is_removing(os.path.join(root, log.LOG)):
+        text = f"A VACUUM removes files of old versions of the Delta table {root}. Send the statement again once it is over."
+        raise UserError("WRITE_CONFLICT", text, retryable=True)
+    _check_there(root, version, added)
 
 
 def _size(specs: Sequence[Fields]) -> int:

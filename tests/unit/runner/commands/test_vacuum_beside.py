@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from gateway.delta import commit
+from gateway.delta import commit, vacuum
 from gateway.delta.vacuum import remove
 from gateway.errors import GatewayError
 from gateway.runner.commands import maintenance
-from tests.unit.runner.session import Session
+from tests.unit.runner.session import Session, refused
 
 KEEPS_NOTHING = "TBLPROPERTIES ('delta.deletedFileRetentionDuration' = 'interval 0 hours'{})"
 FEED = ", 'delta.enableChangeDataFeed' = 'true'"
@@ -188,3 +188,26 @@ def test_a_table_that_comes_to_the_name_while_files_go_loses_nothing(
     assert caught.value.condition == "WRITE_CONFLICT"
     assert session.rows("SELECT id FROM t") == [(1,)]
     assert not list(folder_of(session, "damaged").glob("*.parquet"))
+
+
+def test_a_version_is_not_put_back_while_its_files_are_removed(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made(session)
+    session.run("INSERT OVERWRITE t VALUES (4)")
+    removed, told = vacuum._removed, []
+
+    def beside_it(*arguments: Any) -> int:
+        session.run("ALTER TABLE t SET TBLPROPERTIES ('delta.deletedFileRetentionDuration' = 'interval 7 days')")
+        told.append(refused(session, "RESTORE TABLE t TO VERSION AS OF 2"))
+        return removed(*arguments)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(vacuum, "_removed", beside_it)
+        session.run("VACUUM t")
+    assert [(error.condition, error.retryable) for error in told] == [("WRITE_CONFLICT", True)]
+    assert session.rows("SELECT id FROM t") == [(4,)]
+    assert refused(session, "RESTORE TABLE t TO VERSION AS OF 2").condition == "DELTA_FILE_NOT_FOUND"
+    session.run("INSERT INTO t VALUES (5)")
+    session.run("RESTORE TABLE t TO VERSION AS OF 3")
+    assert session.rows("SELECT id FROM t") == [(4,)]
