@@ -49,20 +49,21 @@ def declared(
 
 
 @contextlib.contextmanager
-def ahead(place: Place, keys: tuple[Key, ...], table_id: str) -> Iterator[None]:
-    """A block that makes a new table, with its keys there before it: whose process is killed leaves none without them."""
-    if keys:
-        with place.catalog.alone():
-            if place.catalog.table_folder(place.schema, place.name) is None:  # else somebody has made it
-                place.catalog.put(_of_own(place.full, keys, table_id), True)
-    try:
-        yield
-    except BaseException:
-        with contextlib.suppress(GatewayError), place.catalog.alone():
-            found = place.catalog.keys(place.schema, place.name) if keys else None
-            if found is not None and found.table_id == table_id:
+def claimed(place: Place, keys: tuple[Key, ...], table_id: str) -> Iterator[None]:
+    """A block in which a new table comes to its name, with its keys there before it: whose process is killed leaves none
+    without them. Raises what `Catalog.claimed` does, and CONSTRAINT_ALREADY_EXISTS."""
+    with place.catalog.claimed(place.schema, place.name):
+        # Of a table that somebody has made by now nothing is touched: the block will tell.
+        own = bool(keys) and place.catalog.table_folder(place.schema, place.name) is None
+        if own:
+            _check_names(place, place.full, keys)
+            place.catalog.put(_of_own(place.full, keys, table_id), True)
+        try:
+            yield
+        except BaseException:
+            if own:
                 place.catalog.drop(StoredKeys, place.schema, place.name)
-        raise
+            raise
 
 
 def _of_own(name: TableName, keys: tuple[Key, ...], own: str) -> StoredKeys:
@@ -71,26 +72,13 @@ def _of_own(name: TableName, keys: tuple[Key, ...], own: str) -> StoredKeys:
     return StoredKeys(name, own, told)
 
 
-def keep(place: Place, keys: tuple[Key, ...], *, alone: bool) -> None:
-    """Keep the keys of a table that has been made; one that was made `alone`, of no other, is not left behind without them."""
+def keep(place: Place, keys: tuple[Key, ...]) -> None:
+    """Keep the keys of a table that has taken another's place, or lies in a folder of its own."""
     try:
         _keep(place, keys)
     except GatewayError as error:
-        if not (alone and _unmade(place)):
-            error.message += " The table was made, without its keys."
+        error.message += " The table was made, without its keys."
         raise
-
-
-def _unmade(place: Place) -> bool:
-    """Take a table away, unless somebody has changed it since it was made; whether it is gone."""
-    try:
-        table = place.catalog.table(place.schema, place.name)
-        if not isinstance(table, DeltaBoundTable) or table.snapshot.version != 0:
-            return False
-        place.catalog.drop_table(place.schema, place.name)
-    except GatewayError:  # what is told is why it has no keys
-        return False
-    return True
 
 
 def _keep(place: Place, keys: tuple[Key, ...]) -> None:

@@ -67,17 +67,17 @@ def create_table(command: c.CreateTable, job: Statement, env: Environment, runne
         if locations.is_table(command, path, place):
             return locations.adopted(command, path, place, env, emit)
     external = command.location is not None or catalog.located(schema, table) == path
-    claim = nullcontext if external else partial(catalog.claimed, schema, table)
     if command.query is None:
         definition = dataclasses.replace(definition_of(command, env), external=external, of_old=command.must_exist)
         declared = keys.declared(command, place, definition.schema, keys.checks_of(definition.properties), env)
         write.check_creatable(path, definition, as_select=False, replace=replace)
         emit(Planned("CREATE_TABLE", "gateway", "a commit to the Delta log", RESULT, writes=True, is_query=False))
-        with keys.ahead(place, declared if is_new else (), definition.table_id):
-            version = write.make_table(path, definition, None, replace, None, claim).version
+        claim = nullcontext if external else partial(keys.claimed, place, declared, definition.table_id)
+        version = write.make_table(path, definition, None, replace, None, claim).version
         if command.location is not None and is_new:
             locations.keep(place, path, command.name.span)
-        keys.keep(place, declared, alone=version == 0 and not external)
+        if external or version:
+            keys.keep(place, declared)
         return Answer("CREATE_TABLE", is_query=False, announced=True)
     seen = write.replaced(path) if replace else None
     query, binder = runner.bind(command.query.tree, env)
@@ -87,7 +87,8 @@ def create_table(command: c.CreateTable, job: Statement, env: Environment, runne
     decision = plan(compile_query(stored(query, binder, definition.schema), env.context))
     runner.check_size(decision, env, command.name.span)
     rows = announced_rows("CREATE_TABLE_AS_SELECT", decision, INSERTED, runner, emit)
-    result = write.make_table(path, definition, rows, replace, seen if decision.reads_of(path) else None, claim)
+    named = nullcontext if external else partial(catalog.claimed, schema, table)
+    result = write.make_table(path, definition, rows, replace, seen if decision.reads_of(path) else None, named)
     if command.location is not None and is_new:
         locations.keep(place, path, command.name.span)
     # Databricks shows the columns without a row here; connector tests rely on it.

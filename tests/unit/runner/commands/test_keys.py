@@ -11,7 +11,6 @@ import pytest
 
 from gateway.catalog import removal
 from gateway.delta import commit, log
-from gateway.runner.commands import keys
 from tests.unit.runner.session import Session, refused
 from tests.unit.runner.written import folder_of
 
@@ -38,7 +37,7 @@ def pets(session: Session) -> Session:
 
 
 class _Killed(BaseException):
-    pass
+    """The end of a process, as far as a test can have one."""
 
 
 def test_a_table_whose_process_ends_once_it_is_made_has_its_keys(
@@ -50,7 +49,7 @@ def test_a_table_whose_process_ends_once_it_is_made_has_its_keys(
     declared = "CONSTRAINT k PRIMARY KEY (a), CONSTRAINT f FOREIGN KEY (b) REFERENCES t"
     statement = f"CREATE TABLE t (a INT NOT NULL, b INT, {declared})"
     with monkeypatch.context() as patched:
-        patched.setattr(keys, "keep", killed)
+        patched.setattr(commit, "checkpoint_if_due", killed)
         with pytest.raises(_Killed):
             session.run(statement)
     assert [name for name, _ in _told(session, "t")] == ["f", "k"]

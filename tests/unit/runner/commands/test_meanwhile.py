@@ -12,6 +12,7 @@ from gateway.worker_jobs import marker_of
 from tests.unit.runner.session import Session, refused
 
 _PRIMARY = "ALTER TABLE t ADD CONSTRAINT k PRIMARY KEY (a)"
+_KEY = "CONSTRAINT young PRIMARY KEY (b)"
 _NULLS = "ALTER TABLE t ALTER COLUMN a DROP NOT NULL"
 
 
@@ -51,6 +52,11 @@ def _before_it_is_alone(session: Session, monkeypatch: pytest.MonkeyPatch, meanw
         ("CREATE TABLE x LIKE t", "CREATE VIEW x AS SELECT 1 AS a", "TABLE_OR_VIEW_ALREADY_EXISTS"),
         ("CREATE TABLE x SHALLOW CLONE t", "CREATE VIEW x AS SELECT 1 AS a", "TABLE_OR_VIEW_ALREADY_EXISTS"),
         ("ALTER TABLE t RENAME TO x", "CREATE VIEW x AS SELECT 1 AS a", "TABLE_OR_VIEW_ALREADY_EXISTS"),
+        (
+            f"CREATE TABLE z (b INT NOT NULL, {_KEY})",
+            f"CREATE TABLE y (b INT NOT NULL, {_KEY})",
+            "CONSTRAINT_ALREADY_EXISTS",
+        ),
         (_PRIMARY, "ALTER TABLE t RENAME TO u", "WRITE_CONFLICT"),
         (_PRIMARY, "DROP TABLE t", "WRITE_CONFLICT"),
         (_PRIMARY, _NULLS, "INVALID_PARAMETER_VALUE"),
@@ -64,6 +70,7 @@ def test_the_second_of_two_changes_undoes_nothing_of_the_first(
     assert refused(made, statement).condition == condition
     views = {row[1] for row in made.rows("SHOW VIEWS")}
     assert ("v" in views) == (meanwhile != "DROP VIEW v")
+    assert ("shop", "z", False) not in made.rows("SHOW TABLES")
     if meanwhile.startswith("CREATE OR REPLACE"):
         assert made.rows("SELECT * FROM v") == [(2,)]
     if " x " in meanwhile:
