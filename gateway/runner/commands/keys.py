@@ -11,6 +11,7 @@ from gateway.catalog.bound import DeltaBoundTable
 from gateway.catalog.keys import holding, keys_of, referring_to, taken_names
 from gateway.catalog.objects import Key, StoredKeys
 from gateway.delta.expressions import CONSTRAINT
+from gateway.delta.write import conflict
 from gateway.engine.base import Emit, Planned
 from gateway.errors import GatewayError, Span, UserError, unsupported
 from gateway.runner.answer import RESULT, Answer, done
@@ -107,10 +108,7 @@ def add(command: c.AddKey, table: DeltaBoundTable, env: Environment, emit: Emit)
     with catalog.alone():
         now = catalog.table(table.name.schema, table.name.table)
         if not isinstance(now, DeltaBoundTable) or now.snapshot.table_id != table.snapshot.table_id:
-            text = (
-                f"Another session renamed or dropped the table {table.name} at the same time. Send the statement again."
-            )
-            raise UserError("WRITE_CONFLICT", text, retryable=True)
+            raise conflict(table.location)
         return _added(command, now, env, emit)
 
 

@@ -102,7 +102,6 @@ def bind_binary(symbol: str, left: Expr, right: Expr, span: Span | None, precisi
 
 
 _ORDERINGS = frozenset(("<", "<=", ">", ">="))
-_LONG_MIN, _LONG_MAX = -(2**63), 2**63 - 1
 
 
 def comparison(symbol: str, left: Expr, right: Expr, span: Span | None) -> Expr:
@@ -133,7 +132,7 @@ def known_order(symbol: str, left: Expr, right: Expr) -> bool | None:
     for number, constant, symbols in ((left, right, ("<", "<=")), (right, left, (">", ">="))):
         if symbol in _ORDERINGS and is_integral(number.type) and isinstance(constant, Lit):
             value = constant.value
-            if isinstance(value, Decimal) and not _LONG_MIN <= value <= _LONG_MAX:
+            if isinstance(value, Decimal) and not -(1 << 63) <= value < 1 << 63:
                 return (symbol in symbols) == (value > 0)
     return None
 

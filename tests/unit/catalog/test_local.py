@@ -506,6 +506,18 @@ def test_folders_in_each_other_without_end_are_dropped(
     assert (outside / "theirs").exists()
 
 
+@pytest.mark.parametrize("kind", ["link", "file"])
+def test_what_is_dropped_goes_through_no_folder_elsewhere(catalog: LocalCatalog, tmp_path: Path, kind: str) -> None:
+    (outside := tmp_path / "outside").mkdir()
+    trash = Path(catalog.root) / ".dropped"
+    trash.symlink_to(outside) if kind == "link" else trash.touch()
+    with pytest.raises((UserError, ServerError)) as caught:
+        catalog.drop_table("sales", "orders")
+    assert caught.value.condition == ("PATH_NOT_ALLOWED" if kind == "link" else "WRITE_FAILED")
+    assert not list(outside.iterdir())
+    assert catalog.table_folder("sales", "orders") is not None
+
+
 def test_what_takes_long_to_sweep_keeps_no_catalog_from_opening(
     catalog: LocalCatalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
