@@ -132,7 +132,7 @@ def known_order(symbol: str, left: Expr, right: Expr) -> bool | None:
     for number, constant, symbols in ((left, right, ("<", "<=")), (right, left, (">", ">="))):
         if symbol in _ORDERINGS and is_integral(number.type) and isinstance(constant, Lit):
             value = constant.value
-            if isinstance(value, Decimal) and not -(1 << 63) <= value < 1 << 63:
+            if isinstance(value, Decimal) and not -(1 << 63) <= value <= (1 << 63) - 1:
                 return (symbol in symbols) == (value > 0)
     return None
 
