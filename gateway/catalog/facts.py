@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import os
 import uuid
 from collections.abc import Iterator
@@ -29,11 +30,13 @@ def read(root: str) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def changing(root: str) -> Iterator[dict[str, Any]]:
-    """The facts, for who changes them behind all others; written at the end."""
+    """The facts, for who changes them behind all others; written at the end, where they are others then."""
     with alone(root):
-        facts = read(root)
+        before = read(root)
+        facts = copy.deepcopy(before)
         yield facts
-        _write(root, facts)
+        if facts != before:
+            _write(root, facts)
 
 
 @contextlib.contextmanager

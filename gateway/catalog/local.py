@@ -254,27 +254,26 @@ class LocalCatalog:
         if self.has_schema(schema):
             raise UserError("SCHEMA_ALREADY_EXISTS", f"Cannot create schema `{schema}` because it already exists.")
         folder = self._place(self.root, schema)
-        with storage_told(f"Cannot create the schema {schema}", self.root):
-            try:
-                os.makedirs(folder)
-            except FileExistsError as error:  # made meanwhile
-                raise _taken(folder) from error
-        if comment is not None:
-            try:
-                with facts.changing(self.root) as known:
+        with storage_told(f"Cannot create the schema {schema}", self.root), contextlib.ExitStack() as undo:
+            with contextlib.nullcontext() if comment is None else facts.changing(self.root) as known:
+                try:
+                    os.makedirs(folder)
+                except FileExistsError as error:  # made meanwhile
+                    raise _taken(folder) from error
+                undo.callback(removal.remove_empty, folder, [], self.root)
+                if known is not None:
                     known.setdefault("schemas", {})[schema.lower()] = {"comment": comment}
-            except BaseException:
-                with contextlib.suppress(OSError):  # somebody has put a table there
-                    os.rmdir(folder)
-                raise
+            undo.pop_all()
 
     def comment_schema(self, schema: str, comment: str | None) -> None:
-        """Keep what a schema is for, or nothing."""
+        """Keep what a schema is for, or nothing; raises UserError SCHEMA_NOT_FOUND."""
         self._check_writable()
         with (
             storage_told(f"Cannot keep the comment of the schema {schema}", self.root),
             facts.changing(self.root) as known,
         ):
+            if self._schema_folder(schema) is None and schema.lower() != DEFAULT_SCHEMA:
+                raise self._no_schema(schema)
             entry = known.setdefault("schemas", {}).pop(schema.lower(), {})
             entry.pop("comment", None)
             if comment is not None:
@@ -369,7 +368,7 @@ class LocalCatalog:
         left = self._leftovers(folder)
         roots = [os.path.realpath(os.path.join(folder, n)) for n in self._folders(folder)]
         is_empty = not roots and not objects.has_any(folder)
-        with self._without_comment(schema):
+        with facts.changing(self.root) as known:  # the comment goes with its schema, not with another of that name
             if cascade or (is_empty and os.path.islink(folder)):
                 trash = removal.set_aside(folder, self.root)
             elif is_empty and removal.remove_empty(folder, left, self.root):
@@ -377,20 +376,11 @@ class LocalCatalog:
             else:
                 text = f"Cannot drop a schema `{schema}` because it contains objects. Use DROP SCHEMA ... CASCADE."
                 raise UserError("SCHEMA_NOT_EMPTY", text)
+            known.get("schemas", {}).pop(schema.lower(), None)
         if trash is not None:
             removal.discard(trash, self.root)
         for root in roots:
             delta_table.forget(root)
-
-    @contextlib.contextmanager
-    def _without_comment(self, schema: str) -> Iterator[None]:
-        """A block that takes a schema away, with its comment: not with one that is given to another of its name."""
-        if schema.lower() not in facts.read(self.root).get("schemas", {}):
-            yield
-            return
-        with facts.changing(self.root) as known:
-            yield
-            known.get("schemas", {}).pop(schema.lower(), None)
 
     def drop_table(self, schema: str, table: str) -> None:
         """Remove a table and its files, of an external one its name; raises UserError TABLE_OR_VIEW_NOT_FOUND."""

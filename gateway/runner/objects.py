@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from gateway.catalog.base import Catalog, TableName
 from gateway.catalog.objects import StoredFunction, StoredLocation, StoredTable, StoredView
 from gateway.errors import Span, UnsupportedError, UserError
+from gateway.runner.answer import Answer
 from gateway.runner.tables import StatementTables
 from gateway.sql.read.statement import Statement as Read
 from gateway.sql.read.statement import read_statement
@@ -109,6 +110,16 @@ def may_make_table(place: Place, replace: bool, if_not_exists: bool, span: Span 
             "UNSUPPORTED_FEATURE", f"Replacing a table of the format {found.format} by a Delta table.", span=span
         )
     return True
+
+
+def unless_made(if_not_exists: bool, make: Callable[[], Answer], there: Answer) -> Answer:
+    """What `make` answers; `there` where IF NOT EXISTS meets a table that others have made meanwhile (CreateTableExec)."""
+    try:
+        return make()
+    except UserError as error:
+        if not if_not_exists or error.condition != "TABLE_OR_VIEW_ALREADY_EXISTS":
+            raise
+        return there
 
 
 def expects_table(operation: str, view: str, span: Span | None) -> UserError:

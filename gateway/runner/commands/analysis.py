@@ -215,21 +215,22 @@ def _gather(
     runner: Queries,
     emit: Emit,
 ) -> None:
-    old = None
-    with contextlib.suppress(ServerError):  # one that is damaged is made anew
-        old = statistics_of(table, env)
-    facts = {"bytes": str(sum(table.snapshot.files.sizes.tolist()))}
-    told = dict(old.columns) if old is not None else {}
+    facts, found = {"bytes": str(sum(table.snapshot.files.sizes.tolist()))}, dict[str, str]()
     if scans:
         asked = [part for f in columns or () for part in _asked(f)]
-        rows, *found = _row(", ".join(["count(*)", *asked]), table, env, runner, emit)
+        rows, *values = _row(", ".join(["count(*)", *asked]), table, env, runner, emit)
         facts["rows"] = str(rows)
         for at, f in enumerate(columns or ()):
-            told[f.name] = json.dumps(_told(f, rows, found[6 * at : 6 * at + 6]))
-    elif old is not None and old.facts.get("bytes") == facts["bytes"] and "rows" in old.facts:
-        facts["rows"] = old.facts["rows"]
-    stored = StoredStatistics(table.name, table.snapshot.table_id, facts, told)
-    env.tables.catalog_of(table.name.catalog).put(stored, True)
+            found[f.name] = json.dumps(_told(f, rows, values[6 * at : 6 * at + 6]))
+    catalog = env.tables.catalog_of(table.name.catalog)
+    with catalog.alone():  # others may have told of more columns meanwhile
+        old = None
+        with contextlib.suppress(ServerError):  # one that is damaged is made anew
+            old = statistics_of(table, env)
+        if not scans and old is not None and old.facts.get("bytes") == facts["bytes"] and "rows" in old.facts:
+            facts["rows"] = old.facts["rows"]
+        told = (dict(old.columns) if old is not None else {}) | found
+        catalog.put(StoredStatistics(table.name, table.snapshot.table_id, facts, told), True)
 
 
 def _asked(column: StructField) -> Iterator[str]:

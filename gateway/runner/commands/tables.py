@@ -19,7 +19,7 @@ from gateway.engine.base import Emit, Planned, SessionChange, Statement
 from gateway.errors import Span, UserError, unsupported
 from gateway.planner import plan
 from gateway.runner import objects
-from gateway.runner.answer import RESULT, Answer, done
+from gateway.runner.answer import RESULT, Answer, done, rows_of
 from gateway.runner.commands import keys, locations
 from gateway.runner.commands.constraints import checked, guarded_query
 from gateway.runner.commands.definitions import definition_of, like, selected, unreserved
@@ -73,12 +73,17 @@ def create_table(command: c.CreateTable, job: Statement, env: Environment, runne
         write.check_creatable(path, definition, as_select=False, replace=replace)
         emit(Planned("CREATE_TABLE", "gateway", "a commit to the Delta log", RESULT, writes=True, is_query=False))
         claim = nullcontext if external else partial(keys.claimed, place, declared, definition.table_id)
-        version = write.make_table(path, definition, None, replace, None, claim).version
-        if command.location is not None and is_new:
-            locations.keep(place, path, command.name.span)
-        if external or version:
-            keys.keep(place, declared)
-        return Answer("CREATE_TABLE", is_query=False, announced=True)
+        there = Answer("CREATE_TABLE", is_query=False, announced=True)
+
+        def make() -> Answer:
+            version = write.make_table(path, definition, None, replace, None, claim).version
+            if command.location is not None and is_new:
+                locations.keep(place, path, command.name.span)
+            if external or version:
+                keys.keep(place, declared)
+            return there
+
+        return objects.unless_made(command.if_not_exists, make, there)
     seen = write.replaced(path) if replace else None
     query, binder = runner.bind(command.query.tree, env)
     made = selected(command, query.schema, env)
@@ -88,11 +93,16 @@ def create_table(command: c.CreateTable, job: Statement, env: Environment, runne
     runner.check_size(decision, env, command.name.span)
     rows = announced_rows("CREATE_TABLE_AS_SELECT", decision, INSERTED, runner, emit)
     named = nullcontext if external else partial(catalog.claimed, schema, table)
-    result = write.make_table(path, definition, rows, replace, seen if decision.reads_of(path) else None, named)
-    if command.location is not None and is_new:
-        locations.keep(place, path, command.name.span)
-    # Databricks shows the columns without a row here; connector tests rely on it.
-    return written_rows("CREATE_TABLE_AS_SELECT", result, [])
+
+    def fill() -> Answer:
+        result = write.make_table(path, definition, rows, replace, seen if decision.reads_of(path) else None, named)
+        if command.location is not None and is_new:
+            locations.keep(place, path, command.name.span)
+        # Databricks shows the columns without a row here; connector tests rely on it.
+        return written_rows("CREATE_TABLE_AS_SELECT", result, [])
+
+    there = rows_of("CREATE_TABLE_AS_SELECT", INSERTED, [[], []], announced=True)
+    return objects.unless_made(command.if_not_exists, fill, there)
 
 
 def create_table_like(
@@ -112,8 +122,13 @@ def create_table_like(
     path = catalog.table_location(schema, table)
     write.check_creatable(path, definition, as_select=False, replace=False)
     emit(Planned("CREATE_TABLE", "gateway", "a commit to the Delta log", RESULT, writes=True, is_query=False))
-    write.make_table(path, definition, claim=partial(catalog.claimed, schema, table))
-    return Answer("CREATE_TABLE", is_query=False, announced=True)
+    there = Answer("CREATE_TABLE", is_query=False, announced=True)
+
+    def make() -> Answer:
+        write.make_table(path, definition, claim=partial(catalog.claimed, schema, table))
+        return there
+
+    return objects.unless_made(command.if_not_exists, make, there)
 
 
 def drop_table(command: c.DropTable, job: Statement, env: Environment, runner: Queries, emit: Emit) -> Answer:

@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager
 
 import pytest
 
+from gateway.catalog import facts
 from gateway.catalog.local import LocalCatalog
 from gateway.delta import write
 from gateway.worker_jobs import marker_of
@@ -26,14 +27,14 @@ def made(session: Session) -> Session:
 
 def _before_it_is_alone(session: Session, monkeypatch: pytest.MonkeyPatch, meanwhile: str) -> None:
     """Run a statement right before the next one changes what the catalog keeps."""
-    alone = LocalCatalog.alone
+    alone = facts.alone
 
-    def late(catalog: LocalCatalog) -> AbstractContextManager[None]:
-        monkeypatch.setattr(LocalCatalog, "alone", alone)
+    def late(root: str) -> AbstractContextManager[None]:
+        monkeypatch.setattr(facts, "alone", alone)
         session.run(meanwhile)
-        return alone(catalog)
+        return alone(root)
 
-    monkeypatch.setattr(LocalCatalog, "alone", late)
+    monkeypatch.setattr(facts, "alone", late)
 
 
 @pytest.mark.parametrize(
@@ -77,6 +78,16 @@ def test_the_second_of_two_changes_undoes_nothing_of_the_first(
         assert ("x" in views) == meanwhile.startswith("CREATE VIEW")
 
 
+@pytest.mark.parametrize("meanwhile", ["CREATE TABLE x AS SELECT 1 AS a", "CREATE VIEW x AS SELECT 1 AS a"])
+@pytest.mark.parametrize("new", ["x AS SELECT 5 AS a", "x (a INT)", "x LIKE t", "x DEEP CLONE t"])
+def test_a_table_that_need_not_exist_may_be_made_meanwhile(
+    made: Session, monkeypatch: pytest.MonkeyPatch, new: str, meanwhile: str
+) -> None:
+    _before_it_is_alone(made, monkeypatch, meanwhile)
+    assert made.rows(f"CREATE TABLE IF NOT EXISTS {new}") == []
+    assert made.rows("SELECT * FROM x") == [(1,)]
+
+
 @pytest.mark.parametrize(
     "statement",
     ["CREATE TABLE gone.t AS SELECT 1 AS a", "CREATE TABLE gone.t (a INT)", "CREATE TABLE gone.t SHALLOW CLONE t"],
@@ -111,3 +122,23 @@ def test_what_is_dropped_leaves_the_folder_of_the_warehouse_as_it_was(made: Sess
     made.run("CREATE TABLE t AS SELECT 1 AS a")
     made.run("DROP TABLE t")
     assert marker_of(catalog.root) == seen
+
+
+@pytest.mark.parametrize("how", ["", " CASCADE"])
+def test_a_schema_that_is_dropped_meanwhile_leaves_no_comment(
+    made: Session, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    made.run("DROP SCHEMA IF EXISTS gone")
+    made.run("CREATE SCHEMA gone COMMENT 'for a while'")
+    _before_it_is_alone(made, monkeypatch, f"DROP SCHEMA gone{how}")
+    assert refused(made, "COMMENT ON SCHEMA gone IS 'late'").condition == "SCHEMA_NOT_FOUND"
+    made.run("CREATE SCHEMA gone")
+    assert ("Comment", "") in made.rows("DESCRIBE SCHEMA gone")
+
+
+def test_what_several_find_of_one_table_is_kept(made: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    made.run("INSERT INTO t VALUES (1, NULL), (2, 5)")
+    _before_it_is_alone(made, monkeypatch, "ANALYZE TABLE t COMPUTE STATISTICS FOR COLUMNS b")
+    made.run("ANALYZE TABLE t COMPUTE STATISTICS FOR COLUMNS a")
+    assert ("num_nulls", "0") in made.rows("DESCRIBE EXTENDED t a")
+    assert ("num_nulls", "1") in made.rows("DESCRIBE EXTENDED t b")
