@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -55,6 +56,34 @@ class Held:
     scan: b.Scan
     source: Source
     there: b.Expr
+
+
+def _seen_through(source: exp.Expr) -> exp.Expr | None:
+    """The relation by whose name the columns of a source in brackets can be called, as Spark gives such a source no other.
+
+    That is so where all of them are columns of one relation.
+    """
+    if not isinstance(source, exp.Subquery) or source.args.get("alias") is not None:
+        return None
+    query = source.this
+    if isinstance(query, exp.Values):
+        return query if query.args.get("alias") is not None else None
+    if not isinstance(query, exp.Select) or query.args.get("joins") or query.args.get("laterals"):
+        return None
+    clause = query.args.get("from_")
+    if clause is None or any(type(item) not in (exp.Column, exp.Star) for item in query.expressions):
+        return None
+    is_named = isinstance(clause.this, exp.Table) or clause.this.args.get("alias") is not None
+    return clause.this if is_named else None
+
+
+def _common_name(source: exp.Expr, inner: exp.Expr) -> str | None:
+    """The name of `inner`, a relation of a query, where it is that of a common table expression in front of it."""
+    query = source.this
+    ctes = {str(cte.alias).lower() for cte in query.args["with_"].expressions} if query.args.get("with_") else set()
+    if not ctes or not isinstance(inner, exp.Table) or len(inner.parts) > 1 or inner.name.lower() not in ctes:
+        return None
+    return str(inner.alias or inner.name).lower()
 
 
 class ChangeBinder:
@@ -169,6 +198,13 @@ class ChangeBinder:
         """The source of a MERGE as it is written: its rows, and what its columns are called."""
         rel, scope = self.binder.relation(tree, None)
         (source,) = scope.sources
+        inner = _seen_through(tree)
+        common = None if inner is None else _common_name(tree, inner)
+        if common is not None:
+            source = dataclasses.replace(source, qualifier=(common,), shown=common)
+        elif inner is not None:
+            (named,) = self.binder.relation(inner, None)[1].sources
+            source = dataclasses.replace(source, qualifier=named.qualifier, shown=named.shown)
         return rel, source
 
     def held(self, table: Any, like: Source, nullable: bool) -> Held:

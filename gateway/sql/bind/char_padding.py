@@ -49,7 +49,7 @@ def listed(binder: Expressions, value: Expr, items: Sequence[Expr], span: Span |
 def decoded(binder: Expressions, args: Sequence[Expr], span: Span | None) -> tuple[Expr, ...]:
     """The arguments of decode(value, search, result, …), whose searches are compared with the value one by one."""
     made = list(args)
-    if _length(args[0]) is not None or any(_length(a) is not None for a in args):
+    if any(_length(a) is not None for a in args):
         for place in range(1, len(args) - 1, 2):
             value, made[place] = _sides(binder, args[0], args[place], span)
             if value is not args[0]:

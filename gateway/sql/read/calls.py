@@ -23,6 +23,14 @@ _UNIT_FUNCTIONS = frozenset(
 _NULLS_INSIDE = frozenset({"FIRST", "LAST", "ANY_VALUE"})
 
 
+_BUILT_IN = (["builtin"], ["system", "builtin"])
+
+
+def are_built_in(qualifier: list[exp.Identifier]) -> bool:
+    """Whether names in front of a function's say that it is one of Spark's own."""
+    return [part.name.lower() for part in qualifier] in _BUILT_IN
+
+
 class CallParser(PrimaryParser):
     """Calls with everything that may stand behind them."""
 
@@ -37,6 +45,8 @@ class CallParser(PrimaryParser):
                     return self._over(found, start)
         else:
             upper = ""
+        if are_built_in(name[:-1]):
+            name = name[-1:]
         arguments, wrapper = self.arguments(upper)
         if self.word == "USING" and self.peek() == STRING and upper in ("TRANSFORM", "MAP", "REDUCE"):
             raise unsupported(f"{upper} … USING", self.span(start))

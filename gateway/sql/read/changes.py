@@ -122,7 +122,9 @@ class ChangeParser(CommandRules):
         if not self.match("REPLACE", "ON"):
             self.seek(start)
             return None
+        self.before_query = True
         condition = self._checked_expression()
+        self.before_query = False
         source = self._merge_source() if self.word == "(" else exp.Subquery(this=self._final_query().tree)
         self._end()
         return ReplaceOn(table, alias, by_name, condition, source, self.span(start))

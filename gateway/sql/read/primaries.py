@@ -28,7 +28,12 @@ _TO_UNITS = frozenset({"SECOND", "MINUTE", "HOUR", "DAY", "MONTH", "YEAR"})
 
 
 class PrimaryParser(ExpressionParser):
-    """What an operand starts with; `call` is given by the subclass."""
+    """What an operand starts with; `call` is given by the subclass.
+
+    With `before_query` a query in brackets that follows a name is no argument of a function: it stands behind a condition.
+    """
+
+    before_query = False
 
     def call(self, name: list[exp.Identifier], start: int) -> Node:
         """A function call from its opening parenthesis on."""
@@ -44,7 +49,7 @@ class PrimaryParser(ExpressionParser):
         if not self.is_name():
             self.fail()
         follower = self.words[self.index + 1]
-        if follower == "(":
+        if follower == "(" and not (self.before_query and self.query_at(1)):
             if word == "IDENTIFIER":
                 raise unsupported("IDENTIFIER(…)", self.span(self.index))
             if word == "SELECT":
@@ -77,7 +82,7 @@ class PrimaryParser(ExpressionParser):
             parts.append(self.identifier())
         if len(parts) > self.limits.depth:
             self.too_complex("names in a row", self.limits.depth)
-        if self.word == "(":
+        if self.word == "(" and not (self.before_query and self.query_at(0)):
             return self.call(parts, start)
         head = parts[:4]
         node: Node = exp.Column(**dict(zip(KEYS[4 - len(head) :], head, strict=True)))

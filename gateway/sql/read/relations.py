@@ -7,7 +7,7 @@ from decimal import Decimal
 from sqlglot import exp
 
 from gateway.errors import unsupported
-from gateway.sql.read.calls import CallParser
+from gateway.sql.read.calls import CallParser, are_built_in
 from gateway.sql.read.cursor import STRICT, user_error
 from gateway.sql.read.expressions import AFTER_QUERY, Node
 from gateway.sql.read.primaries import KEYS
@@ -231,14 +231,14 @@ class RelationParser(CallParser):
         return self._alias(self._table(parts, start), start)
 
     def _table_function(self, parts: list[exp.Identifier], start: int) -> Node:
-        if len(parts) > 1:
+        if len(parts) > 1 and not are_built_in(parts[:-1]):
             raise unsupported("a table function with a qualified name", self.span(start))
         if self.peek() in ("TABLE", "SELECT", "WITH", "FROM") and self.peek(2) not in (")", ",", "."):
             raise unsupported("a table argument", self.span(start))
         arguments, wrapper = self.arguments("")
         if wrapper is not None or (arguments and isinstance(arguments[0], exp.Distinct)):
             self.fail()
-        call = self.place(exp.Anonymous(this=parts[0].name, expressions=arguments), start)
+        call = self.place(exp.Anonymous(this=parts[-1].name, expressions=arguments), start)
         return self._alias(self.place(exp.Table(this=call), start), start)
 
     def table_name(self) -> exp.Table:

@@ -270,3 +270,28 @@ def test_a_source_may_be_large(session: Session, on: str) -> None:
     )
     assert merged.rows == [(40000, 1, 0, 39999)]
     assert session.rows("SELECT count(*), sum(length(v)), count(DISTINCT v) FROM t") == [(40001, 12_000_001, 11)]
+
+
+@pytest.mark.parametrize(
+    ("source", "name"),
+    [
+        ("(VALUES (1, 'q'), (5, 'r') AS s(id, b))", "s"),
+        ("(SELECT s.* FROM VALUES (1, 'q'), (5, 'r') AS s(id, b))", "s"),
+        ("(SELECT DISTINCT * FROM u WHERE id > 0)", "u"),
+        ("(SELECT w.id, w.b FROM u AS w)", "w"),
+        ("(WITH c AS (SELECT * FROM u) SELECT * FROM c)", "c"),
+    ],
+)
+def test_columns_of_a_source_without_a_name_are_called_as_inside_of_it(
+    session: Session, source: str, name: str
+) -> None:
+    session.run("CREATE TABLE t AS SELECT * FROM VALUES (1, 'x'), (2, 'y') AS v(id, b)")
+    session.run("CREATE TABLE u AS SELECT * FROM VALUES (1, 'q'), (5, 'r') AS v(id, b)")
+    clauses = (
+        f"WHEN MATCHED THEN UPDATE SET b = {name}.b WHEN NOT MATCHED THEN INSERT (id, b) VALUES ({name}.id, {name}.b)"
+    )
+    session.run(f"MERGE INTO t USING {source} ON t.id = {name}.id {clauses}")
+    assert session.rows("SELECT * FROM t ORDER BY id") == [(1, "q"), (2, "y"), (5, "r")]
+    for hidden in ("(SELECT w.id + 0 AS id FROM u AS w)", "(SELECT w.id FROM u AS w) AS x"):
+        error = refused(session, f"MERGE INTO t USING {hidden} ON t.id = w.id WHEN MATCHED THEN DELETE")
+        assert error.condition == "DELTA_MERGE_UNRESOLVED_EXPRESSION"

@@ -34,6 +34,16 @@ ROWS = [(None, "n", 3), (1, "a", 1), (2, "b", 1), (2, "bb", 2), (3, "c", 2)]
             3,
         ),
         (
+            f"INSERT INTO t REPLACE ON t.id <=> s.id {SOURCE} s",
+            [(None, "N", 9), (1, "a", 1), (2, "B", 9), (3, "c", 2), (4, "D", 9)],
+            3,
+        ),
+        (
+            "INSERT INTO t AS x REPLACE ON abs(x.id) = q (SELECT 5 AS k, 'e', 3 AS q)",
+            [(None, "n", 3), (1, "a", 1), (2, "b", 1), (2, "bb", 2), (5, "e", 3)],
+            1,
+        ),
+        (
             "INSERT INTO t x BY NAME REPLACE ON (x.p <=> s.p AND x.id > 1) (SELECT 2 AS p, 7 AS id, 'g' AS d) AS s",
             [(None, "n", 3), (1, "a", 1), (2, "b", 1), (7, "g", 2)],
             1,
