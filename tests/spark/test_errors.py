@@ -29,6 +29,8 @@ FAULTS = [
     "SELECT * FROM fault_t ORDER BY 9",
     "SELECT (SELECT id FROM fault_t)",
     "SELECT nope(1)",
+    "INSERT INTO fault_t SELECT id, s, CAST(s AS INT) FROM fault_t",
+    "CREATE TABLE fault_made AS SELECT CAST(s AS INT) AS i FROM fault_t",
 ]
 
 

@@ -23,6 +23,8 @@ NO_SPACE = ("No space left on device", "Disk quota exceeded")
 _NETWORK = frozenset({"Py4JNetworkError", "ConnectionError", "EOFError", "RetriesExceeded"})
 _RESOURCE_CLASSES = ("53", "54", "57")
 _LONGEST_CHAIN = 8
+# What an exception tells where only its cause says something: none, or that a write failed, with the place on the server.
+_CARRIERS = (None, "", "TASK_WRITE_FAILED")
 _LONGEST_TOLD = 500
 _UNAVAILABLE = "StatusCode.UNAVAILABLE"
 # What Java says of options of functions, which Spark hands on as it is: no number or truth value, empty ones.
@@ -118,18 +120,18 @@ def _texts(error: Any) -> list[str]:
 
 
 def _told(error: Any) -> Any:
-    """The first of an exception and its causes in the JVM that names a condition; else the exception."""
+    """The first of an exception and its causes in the JVM that names a condition of its own; else the exception."""
     from pyspark.errors import PySparkException
     from pyspark.errors.exceptions.captured import UnknownException
 
-    if isinstance(error, PySparkException) and error.getCondition():
+    if isinstance(error, PySparkException) and error.getCondition() not in _CARRIERS:
         return error
     java = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
     for _ in range(_LONGEST_CHAIN):
         if java is None:
             break
         found = UnknownException(origin=java)  # of any class: pyspark's own conversion knows but some
-        if found.getCondition():
+        if found.getCondition() not in _CARRIERS:
             return found
         java = java.getCause()
     return error
