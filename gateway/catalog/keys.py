@@ -34,7 +34,8 @@ def keys_of(catalog: Catalog, table: Any) -> StoredKeys:
     if not isinstance(table, DeltaBoundTable) or not table.name.catalog:
         return nothing
     found = catalog.keys(table.name.schema, table.name.table)
-    if found is None or found.table_id != table.snapshot.table_id:
+    found = None if found is None else found.of(table.snapshot.table_id)
+    if found is None:
         return replace(nothing, table_id=table.snapshot.table_id)
     columns = table.snapshot.by_name.keys()
     held = tuple(key for key in found.keys if columns >= set(key.columns))

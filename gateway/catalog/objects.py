@@ -167,11 +167,22 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class StoredKeys:
-    """The keys of a Delta table, which its log says nothing of: information, for the table with this id alone."""
+    """The keys of a Delta table, which its log says nothing of: information, for the table with this id alone.
+
+    `next_keys` are those of the table `next_id`, which is to take its place, or has.
+    """
 
     name: TableName
-    table_id: str
+    table_id: str = ""
     keys: tuple[Key, ...] = ()
+    next_id: str = ""
+    next_keys: tuple[Key, ...] = ()
+
+    def of(self, table_id: str) -> StoredKeys | None:
+        """What it says of the table with an id."""
+        if self.next_id and self.next_id == table_id:
+            return StoredKeys(self.name, table_id, self.next_keys)
+        return self if self.table_id == table_id else None
 
     @property
     def primary(self) -> Key | None:
@@ -412,7 +423,8 @@ def write(folder: str, stored: AnyStored, replacing: bool) -> bool:
 
 def _plain(stored: Any) -> dict[str, Any]:
     if isinstance(stored, (StoredFunction, StoredVolume, StoredKeys, StoredLocation, StoredStatistics)):
-        return asdict(stored)
+        found = asdict(stored)
+        return found if found.get("next_keys") else {key: value for key, value in found.items() if key != "next_keys"}
     plain = {key: getattr(stored, key) for key in stored.__dataclass_fields__}
     plain["schema"] = _json(stored.schema)
     if isinstance(stored, StoredTable):

@@ -67,31 +67,51 @@ def claimed(place: Place, keys: tuple[Key, ...], table_id: str) -> Iterator[None
             raise
 
 
+def announce(place: Place, keys: tuple[Key, ...], table_id: str) -> None:
+    """Keep the keys of a table that is about to take another's place, beside that one's: they are there before it is.
+
+    Where it never comes they say nothing. Raises CONSTRAINT_ALREADY_EXISTS.
+    """
+    if not keys:
+        return
+    with place.catalog.alone():
+        old = place.catalog.keys(place.schema, place.name)
+        name = place.full if old is None else old.name
+        _check_names(place, name, keys)
+        told = _of_own(name, keys, table_id).keys
+        place.catalog.put(replace(old or StoredKeys(name, ""), next_id=table_id, next_keys=told), True)
+
+
 def _of_own(name: TableName, keys: tuple[Key, ...], own: str) -> StoredKeys:
     """The keys of a table, of which foreign ones may refer to its own primary key."""
     told = tuple(replace(key, parent_id=own) if key.parent and not key.parent_id else key for key in keys)
     return StoredKeys(name, own, told)
 
 
-def keep(place: Place, keys: tuple[Key, ...]) -> None:
-    """Keep the keys of a table that has taken another's place, or lies in a folder of its own."""
+def keep(place: Place, keys: tuple[Key, ...], table_id: str) -> None:
+    """Keep the keys of a table that has taken another's place, or lies in a folder of its own; not where it is gone by now."""
     try:
-        _keep(place, keys)
+        _keep(place, keys, table_id)
     except GatewayError as error:
         error.message += " The table was made, without its keys."
         raise
 
 
-def _keep(place: Place, keys: tuple[Key, ...]) -> None:
+def _keep(place: Place, keys: tuple[Key, ...], table_id: str) -> None:
     if not keys and place.catalog.identity(StoredKeys, place.schema, place.name) is None:
         return
     with place.catalog.alone():
-        table = place.catalog.table(place.schema, place.name)
-        if not keys:
+        table, old = place.catalog.table(place.schema, place.name), place.catalog.keys(place.schema, place.name)
+        if not isinstance(table, DeltaBoundTable) or table.snapshot.table_id != table_id:
+            return
+        kept = _of_own(table.name, keys, table_id)
+        if old is not None and old.next_id != table_id:  # of one that is about to take its place
+            kept = replace(kept, next_id=old.next_id, next_keys=old.next_keys)
+        if not keys and not kept.next_id:
             place.catalog.drop(StoredKeys, place.schema, place.name)
-        elif isinstance(table, DeltaBoundTable):
-            _check_names(place, table.name, keys)
-            place.catalog.put(_of_own(table.name, keys, table.snapshot.table_id), True)
+            return
+        _check_names(place, table.name, keys)
+        place.catalog.put(kept, True)
 
 
 def _check_names(place: Place, name: TableName, keys: tuple[Key, ...]) -> None:

@@ -6,11 +6,13 @@ import errno
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from gateway.catalog import removal
 from gateway.delta import commit, log
+from gateway.runner.commands import keys
 from tests.unit.runner.session import Session, refused
 from tests.unit.runner.written import folder_of
 
@@ -60,6 +62,52 @@ def test_a_table_whose_process_ends_once_it_is_made_has_its_keys(
             session.run(statement)
     assert not list(folder_of(session).parent.glob("_objects/*"))
     session.run(statement)
+
+
+def test_a_table_that_takes_anothers_place_has_its_keys_although_its_process_ends(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(*_: object, **__: object) -> None:
+        raise _Killed
+
+    session.run("CREATE TABLE t (a INT NOT NULL, CONSTRAINT old PRIMARY KEY (a))")
+    declared = "CONSTRAINT k PRIMARY KEY (a), CONSTRAINT f FOREIGN KEY (a) REFERENCES t"
+    replaced = f"CREATE OR REPLACE TABLE t (a INT NOT NULL, {declared})"
+    for function, names in (("publish", ["old"]), ("checkpoint_if_due", ["f", "k"])):
+        with monkeypatch.context() as patched:
+            patched.setattr(commit, function, killed)
+            with pytest.raises(_Killed):
+                session.run(replaced)
+        assert [name for name, _ in _told(session, "t")] == names
+    session.run("ALTER TABLE t DROP CONSTRAINT f")
+    session.run("ALTER TABLE t RENAME TO u")
+    assert [name for name, _ in _told(session, "u")] == ["k"]
+    session.run("CREATE OR REPLACE TABLE u (a INT)")
+    assert _told(session, "u") == []
+
+
+@pytest.mark.parametrize(
+    ("then", "name", "names"),
+    [
+        ("CREATE OR REPLACE TABLE t (a INT NOT NULL, CONSTRAINT second PRIMARY KEY (a))", "t", ["second"]),
+        ("CREATE OR REPLACE TABLE t (a INT)", "t", []),
+        ("ALTER TABLE t RENAME TO u", "u", ["first"]),
+    ],
+)
+def test_keys_of_a_table_that_is_replaced_or_renamed_at_once_are_its_own(
+    session: Session, monkeypatch: pytest.MonkeyPatch, then: str, name: str, names: list[str]
+) -> None:
+    keep = keys.keep
+
+    def late(*given: Any) -> None:
+        monkeypatch.setattr(keys, "keep", keep)
+        session.run(then)
+        keep(*given)
+
+    session.run("CREATE TABLE t (a INT)")
+    monkeypatch.setattr(keys, "keep", late)
+    session.run("CREATE OR REPLACE TABLE t (a INT NOT NULL, CONSTRAINT first PRIMARY KEY (a))")
+    assert [key for key, _ in _told(session, name)] == names
 
 
 def test_a_table_that_is_made_while_another_of_its_name_is_removed_keeps_its_keys(
@@ -258,8 +306,8 @@ def test_on_a_disk_that_fails_no_table_is_made_without_its_keys(
     assert session.rows("SHOW TABLES") == []
     session.run("CREATE TABLE persons AS SELECT 1 AS first")
     error = refused(session, _PERSONS.replace("CREATE", "CREATE OR REPLACE"))
-    assert error.sqlstate == sqlstate and "The table was made, without its keys." in error.message
-    assert session.rows("SHOW COLUMNS IN persons") == [("first",), ("last",), ("n",)]
+    assert error.sqlstate == sqlstate and "without its keys" not in error.message
+    assert session.rows("SHOW COLUMNS IN persons") == [("first",)]
     monkeypatch.undo()
     session.run(_PERSONS.replace("CREATE", "CREATE OR REPLACE"))
     assert _told(session, "persons") == [("persons_key", "PRIMARY KEY (`first`, `last`) RELY")]
