@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -26,6 +27,19 @@ class TableName:
     def qualifier(self) -> tuple[str, ...]:
         """What columns may be qualified with, in lower case; of a path its format and itself."""
         return tuple(part.lower() for part in (self.catalog, self.schema, self.table) if part)
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A table while it is made: its folder (not there yet), and a name that no other one has."""
+
+    folder: str
+    name: str
+
+    @property
+    def root(self) -> str:
+        """The warehouse."""
+        return os.path.dirname(os.path.dirname(self.folder))
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +148,12 @@ class Catalog(Protocol):
 
     def claimed(self, schema: str, table: str) -> AbstractContextManager[None]:
         """A block in which a Delta table comes to its name, `alone`. Raises TABLE_OR_VIEW_ALREADY_EXISTS if another has it."""
+
+    def written(self, schema: str, table: str) -> AbstractContextManager[None]:
+        """A block in which another engine writes to a table, which keeps its name. Raises UserError WRITE_CONFLICT."""
+
+    def draft(self) -> Draft:
+        """Where another engine makes a table that then comes to its name."""
 
     def put(self, stored: Any, replacing: bool) -> bool:
         """Keep an object of a class of `objects`; False if there is one of its name that is not to be replaced."""

@@ -14,10 +14,9 @@ import os
 import stat
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from unicodedata import category
 
-from gateway.catalog import facts, objects, removal, volumes
-from gateway.catalog.base import AsOf, TableName
+from gateway.catalog import drafts, facts, objects, removal, spelling, volumes, writers
+from gateway.catalog.base import AsOf, Draft, TableName
 from gateway.catalog.bound import DeltaBoundTable, bind
 from gateway.catalog.objects import (
     AnyStored,
@@ -39,9 +38,6 @@ from gateway.errors import GatewayError, ResourceError, ServerError, Unsupported
 from gateway.worker_jobs import Witness
 
 DEFAULT_SCHEMA = "default"
-_FORBIDDEN = frozenset("/\0")
-_UNREADABLE = frozenset("\\")  # readers of Delta's log take it for a separator; what has it already may be dropped
-_LONGEST = 200  # bytes of a name, which temporary names are made of
 _log = logging.getLogger(__name__)
 
 
@@ -185,7 +181,7 @@ class LocalCatalog:
     def identity(self, kind: type, schema: str, name: str) -> Witness | None:
         """Changes with a stored object; None if there is none."""
         folder = self._schema_folder(schema)
-        return None if folder is None or not self._can_name(name) else objects.identity(folder, kind, name)
+        return None if folder is None or not spelling.is_of_object(name) else objects.identity(folder, kind, name)
 
     def way(self, schema: str, table: str, folder: str | None) -> list[Witness | None]:
         """See `base.Catalog`. Where a name is that of its folder, whatever comes in that one's place has a log of its own."""
@@ -202,7 +198,7 @@ class LocalCatalog:
 
     def _stored(self, kind: type[Stored], schema: str, name: str) -> Stored | None:
         folder = self._schema_folder(schema)
-        if folder is None or not self._can_name(name):
+        if folder is None or not spelling.is_of_object(name):
             return None
         found = objects.read(folder, kind, name, TableName(self.name, os.path.basename(folder), name))
         if isinstance(found, StoredTable):
@@ -285,7 +281,7 @@ class LocalCatalog:
         """Move a table's folder. Raises TABLE_OR_VIEW_NOT_FOUND, LOCATION_ALREADY_EXISTS; UnsupportedError for a link."""
         self._check_writable()
         self.check_name("table", new_table)
-        with self.claimed(new_schema, new_table):
+        with writers.taking(self.root, schema, table), self.claimed(new_schema, new_table):
             self._rename_table(schema, table, new_schema, new_table)
 
     def _rename_table(self, schema: str, table: str, new_schema: str, new_table: str) -> None:
@@ -342,6 +338,14 @@ class LocalCatalog:
                 raise UserError("TABLE_OR_VIEW_ALREADY_EXISTS", text)
             yield
 
+    def written(self, schema: str, table: str) -> contextlib.AbstractContextManager[None]:
+        """See `base.Catalog`."""
+        return writers.writing(self.root, schema, table)
+
+    def draft(self) -> Draft:
+        """See `base.Catalog`."""
+        return drafts.new(self.root)
+
     def _objects_of(self, schema: str, table: str) -> list[tuple[type, Witness]]:
         """What belongs to a table, and what shows that it still is that."""
         found = ((kind, self.identity(kind, schema, table)) for kind in objects.OF_TABLES)
@@ -368,7 +372,8 @@ class LocalCatalog:
         left = self._leftovers(folder)
         roots = [os.path.realpath(os.path.join(folder, n)) for n in self._folders(folder)]
         is_empty = not roots and not objects.has_any(folder)
-        with facts.changing(self.root) as known:  # the comment goes with its schema, not with another of that name
+        # The comment goes with its schema, not with another of that name.
+        with writers.taking(self.root, schema), facts.changing(self.root) as known:
             if cascade or (is_empty and os.path.islink(folder)):
                 trash = removal.set_aside(folder, self.root)
             elif is_empty and removal.remove_empty(folder, left, self.root):
@@ -385,6 +390,10 @@ class LocalCatalog:
     def drop_table(self, schema: str, table: str) -> None:
         """Remove a table and its files, of an external one its name; raises UserError TABLE_OR_VIEW_NOT_FOUND."""
         self._check_writable()
+        with writers.taking(self.root, schema, table):
+            self._drop_table(schema, table)
+
+    def _drop_table(self, schema: str, table: str) -> None:
         root, owned = self._own_folder(schema, table), self._objects_of(schema, table)
         if self.drop(StoredLocation, schema, table) and root is None:
             self._drop_objects(schema, table, owned)
@@ -415,7 +424,9 @@ class LocalCatalog:
         files = None
         with contextlib.suppress(ServerError):  # a damaged object says nothing of files, and goes all the same
             files = self.volume_folder(schema, name) if kind is StoredVolume else None
-        there = folder is not None and self._can_name(name) and objects.remove(self._resolved(folder), kind, name)
+        there = (
+            folder is not None and spelling.is_of_object(name) and objects.remove(self._resolved(folder), kind, name)
+        )
         if there and files is not None and os.path.isdir(files):
             removal.remove(files, self.root)
         return there
@@ -439,7 +450,7 @@ class LocalCatalog:
 
     def _child(self, parent: str, name: str) -> str | None:
         """The folder `name` in `parent`, matched exactly or else case-insensitively."""
-        if not name or name.startswith((".", "_")) or not _FORBIDDEN.isdisjoint(name):
+        if not spelling.is_of_entry(name):
             return None
         exact = os.path.join(parent, name)
         try:
@@ -558,32 +569,12 @@ class LocalCatalog:
         return UserError("SCHEMA_NOT_FOUND", f"The schema `{self.name}`.`{schema}` cannot be found.")
 
     @staticmethod
-    def _can_name(name: str) -> bool:
-        """Whether a name is one of a folder: nothing that the file system or a hidden-folder rule would read otherwise."""
-        return (
-            bool(name)
-            and not name.startswith((".", "_"))
-            and _FORBIDDEN.isdisjoint(name)
-            and "%" not in name
-            and max(_bytes(name), _bytes(name.lower())) <= _LONGEST
-        )
-
-    @classmethod
-    def check_name(cls, kind: str, name: str) -> None:
-        """Raise UserError INVALID_IDENTIFIER unless a schema, table, view or function may have `name`."""
-        if not cls._can_name(name) or any(c in _UNREADABLE or category(c) in ("Cc", "Cs") for c in name):
-            raise UserError("INVALID_IDENTIFIER", f"`{_shown(name)}` cannot be used as the name of a {kind}.")
+    def check_name(kind: str, name: str) -> None:
+        """See `spelling.check`."""
+        spelling.check(kind, name)
 
 
 def _taken(path: str) -> UserError:
     return UserError(
         "LOCATION_ALREADY_EXISTS", f"{path} exists and is no folder of this catalog: nothing can be made there."
     )
-
-
-def _bytes(name: str) -> int:
-    return len(name.encode(errors="surrogatepass"))
-
-
-def _shown(name: str) -> str:
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in name)

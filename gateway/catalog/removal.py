@@ -19,6 +19,8 @@ from gateway.errors import ServerError, UserError
 
 _TRASH = ".dropped-"
 _TRASHES = ".dropped"  # a folder of its own below the root, which itself does not change then
+#: The folder, below the root, of what another engine makes.
+DRAFTS = ".drafts"
 _STALE_SECONDS = 86_400
 _SWEEP_SECONDS = 5.0  # for which a process that starts may be at it
 _log = logging.getLogger(__name__)
@@ -69,7 +71,7 @@ def sweep(root: str, schemas: Iterable[str]) -> None:
     what takes long, for the processes that start later.
     """
     oldest, until = time.time() - _STALE_SECONDS, time.monotonic() + _SWEEP_SECONDS
-    for schema in (_TRASHES, "", *schemas):
+    for schema in (_TRASHES, DRAFTS, "", *schemas):
         parent = real_path(os.path.join(root, schema))
         for swept in (
             partial(_sweep_tables, parent, root, oldest, until),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -41,8 +42,11 @@ class Prepared:
         return self.warehouse.folder(table.schema, table.name)
 
 
-def prepare(project: Project, server: Server, warehouse: Warehouse) -> Prepared:
-    """Register `project` on `server`, with the tables that are on disk. Raises ProjectError."""
+def prepare(
+    project: Project, server: Server, warehouse: Warehouse, held: contextlib.ExitStack | None = None
+) -> Prepared:
+    """Register `project` on `server`, with the tables that are on disk; `held` keeps the names of its own. Raises ProjectError,
+    and what `Warehouse.kept` does."""
     from pyspark.errors import PySparkException
 
     session = server.session
@@ -70,6 +74,9 @@ def prepare(project: Project, server: Server, warehouse: Warehouse) -> Prepared:
     else:
         catalog = project.catalog or session.catalog.currentCatalog()
         definitions = sql_heads.definitions(project, catalog, registered)
+    own = sorted({(table.schema, table.name) for table in definitions.tables()})
+    with contextlib.ExitStack() as checked:
+        (held or checked).enter_context(warehouse.kept(own))
     for table in definitions.tables():
         warehouse.check_followed(table.schema, table.name, writes=True)
         names |= words(table.schema) | words(table.name)

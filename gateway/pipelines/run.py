@@ -64,8 +64,12 @@ def run_pipeline(project: Project, config: Config, master: str, options: Options
     past = History(warehouse)
     log = log_path(config.state, project.name)
     key = lock.key_of(config.state)
-    with _signals() as ignore_signals, _held(project, warehouse, holder, key, past, tell) as locks:
-        attempt = _Attempt(this, holder, locks, tell)
+    with (
+        _signals() as ignore_signals,
+        _held(project, warehouse, holder, key, past, tell) as locks,
+        contextlib.ExitStack() as names,  # kept until Spark has ended
+    ):
+        attempt = _Attempt(this, holder, locks, names, tell)
         try:
             tell("waiting for Spark")
             with serve(config, master, warehouse.root, log) as server:
@@ -101,10 +105,17 @@ def _into(log: Path) -> Callable[[threading.ExceptHookArgs], None]:
 
 
 class _Attempt:
-    """A run that holds its locks. `has_run` once there is something to record."""
+    """A run that holds its locks, and the names of its tables. `has_run` once there is something to record."""
 
-    def __init__(self, run: Run, holder: lock.Holder, locks: Sequence[lock.RunLock], tell: Tell) -> None:
-        self.has_run = False
+    def __init__(
+        self,
+        run: Run,
+        holder: lock.Holder,
+        locks: Sequence[lock.RunLock],
+        names: contextlib.ExitStack,
+        tell: Tell,
+    ) -> None:
+        self.has_run, self._names = False, names
         self._run, self._holder, self._locks, self._tell = run, holder, locks, tell
         self._watch: Watch | None = None
 
@@ -113,7 +124,7 @@ class _Attempt:
         try:
             self._note_jvm(server)
             self._tell(f"Spark reads {project.name}")
-            self._go(prepare(project, server, warehouse), options)
+            self._go(prepare(project, server, warehouse, self._names), options)
         except Exception as error:
             if not is_sparks(error):
                 raise

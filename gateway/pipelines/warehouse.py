@@ -6,6 +6,7 @@ Spark continues them where they are.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from gateway.catalog.local import LocalCatalog
+from gateway.catalog.objects import StoredTable, StoredView
 from gateway.delta import log
 from gateway.errors import ConfigError, GatewayError
 from gateway.pipelines.followed import check_followed
@@ -51,6 +53,23 @@ class Warehouse:
         folder = self._catalog.table_folder(schema, table)
         if folder is not None:
             check_followed(folder, self._catalog.within, writes=writes)
+
+    @contextlib.contextmanager
+    def kept(self, tables: Iterable[tuple[str, str]]) -> Iterator[None]:
+        """A block in which nobody drops or renames tables, by schema and name, that a run writes to.
+
+        Raises UserError WRITE_CONFLICT; ConfigError for a name that a view or a table of another format has.
+        """
+        with contextlib.ExitStack() as stack:
+            for schema, table in tables:
+                stack.enter_context(self._catalog.written(schema, table))
+                for kind, what in ((StoredView, "view"), (StoredTable, "table of another format")):
+                    if self._catalog.identity(kind, schema, table) is not None:
+                        text = (
+                            f"there is a {what} of that name in the warehouse: drop it, or give the table another name"
+                        )
+                        raise ConfigError(f"{schema}.{table}", text)
+            yield
 
     def register(
         self, session: Any, database: str, names: Collection[str], done: set[tuple[str, str]]

@@ -109,12 +109,15 @@ class Mirror:
                 raise
             space[key] = state if holds else (wanted.kind, object())
 
-    def forget(self, kind: str, database: str, name: str) -> None:
-        """Let Spark know nothing of an object that a statement may have made in its session, to try it or in vain."""
+    def forget(self, kind: str, database: str, name: str, folder: str = "") -> None:
+        """Let Spark know nothing of an object that a statement may have made in its session, in a `folder` if it is a table:
+        to try it, in vain, or to be called otherwise."""
         key = (database, name.lower())
         with self._lock:
             (self._functions if kind == "FUNCTION" else self._relations).pop(key, None)
             self._session.sql(f"DROP {kind} IF EXISTS {_full(key)}")
+            if folder:
+                self._forget_log(folder)
 
     def no_relation(self, database: str, name: str) -> None:
         """Make sure that Spark has nothing of ours to read under that name."""

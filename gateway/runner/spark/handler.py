@@ -5,6 +5,7 @@ The user's own text goes to Spark; only names of tables and parameter markers ar
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -138,7 +139,8 @@ class SparkRunner(Handler):
             self.engine.end_if_lost(error)
             failure = cancelled(emit, error)
             origin = respelt.original
-            found = as_gateway_error(failure, respelt.text, lambda at: begin + origin(at), self.names.named)
+            named = partial(self.names.named_in, respelt)
+            found = as_gateway_error(failure, respelt.text, lambda at: begin + origin(at), named)
             if is_disk_full(found):
                 self.engine.close_leaked_files()
                 found = self._full(respelt)
@@ -171,31 +173,47 @@ class SparkRunner(Handler):
         shape = WRITES.get(first) if statement.kind is Kind.DML else None
         if shape is not None:
             emit(Planned(first, "spark", job.route, shape, writes=True))
-        self.prepared.prepare(job, slot, respelt, emit)
-        self.engine.begin(job.statement_id)
-        if target is not None:
-            emit(Writing())
-        with tables.making(statement, respelt, self.catalogs, self.engine.mirror, emit):
+        with contextlib.ExitStack() as held:
+            self.prepared.prepare(job, slot, respelt, emit, held)
+            self.engine.begin(job.statement_id)
+            frame = self._ran(job, statement, respelt, slot, emit)
+            if stored is not None and shape is not None:
+                emit(Finished(0, facts=self._facts(job, respelt)))  # nobody counts what goes into files
+                return
             if shape is INSERTED:
-                frame = marked(job, slot, sent(slot.spark, respelt))
-            elif statement.kind is Kind.QUERY:
-                frame = self._analysed(job, slot, respelt, emit)
-            else:
-                frame = slot.spark.sql(sent(slot.spark, respelt))
-            format_ = table_format(statement) or (stored.format if stored and statement.kind is Kind.DDL else None)
-            if format_ is not None and target is not None:
-                catalog = self.catalogs[target.catalog.lower()]
-                tables.keep_table(slot.spark, self.engine.mirror, catalog, target, format_, replaces=stored is not None)
-        if stored is not None and shape is not None:
-            emit(Finished(0, facts=self._facts(job, respelt)))  # nobody counts what goes into files
-            return
-        if shape is INSERTED:
-            finish_insert(self.names, job.statement_id, respelt, self._facts(job, respelt), emit)
-            return
-        if shape is not None:
-            finish_write(frame, shape, self._facts(job, respelt), emit)
-            return
+                finish_insert(self.names, job.statement_id, respelt, self._facts(job, respelt), emit)
+                return
+            if shape is not None:
+                finish_write(frame, shape, self._facts(job, respelt), emit)
+                return
         self._show(job, statement, word, frame, respelt, slot, emit)
+
+    def _ran(self, job: Statement, statement: Read, respelt: Respelt, slot: SparkSessionSlot, emit: Emit) -> Any:
+        """The frame that Spark answers; a table that it has made has its name by then."""
+        if statement.kind is Kind.QUERY:
+            return self._analysed(job, slot, respelt, emit)
+        target = next((m for m in respelt.mentions if m.is_target), None)
+        if target is None:
+            return slot.spark.sql(sent(slot.spark, respelt))
+        emit(Writing())
+        if statement.kind is Kind.DML and WRITES.get(statement.keywords[0]) is INSERTED:
+            return marked(job, slot, sent(slot.spark, respelt))
+        mirror, catalog = self.engine.mirror, self.catalogs.get(target.catalog.lower())
+        with tables.making(target, mirror) as draft:
+            tables.check_as_it_was(self.catalogs, target, statement)
+            if draft is not None:
+                tables.check_free(self.catalogs, target)
+            old = tables.stored_table(self.catalogs, target)
+            frame = slot.spark.sql(sent(slot.spark, respelt))
+            format_ = table_format(statement) or (old.format if old and statement.kind is Kind.DDL else None)
+            told = None
+            if format_ is not None and catalog is not None:
+                told = tables.described(slot.spark, mirror, catalog, target, format_)
+            if draft is not None:
+                tables.settle(self.catalogs, target, draft, told, statement)
+            elif told is not None and catalog is not None:
+                tables.keep_altered(catalog, told, target.span)
+            return frame
 
     def _show(
         self,
@@ -271,8 +289,9 @@ class SparkRunner(Handler):
     ) -> None:
         if "PARTITION" in statement.words:
             raise unsupported(f"TRUNCATE of partitions of a table of the format {stored.format}", statement.span)
-        self.prepared.prepare(job, slot, respelt, emit)
-        tables.truncate(stored, slot.spark)
+        with contextlib.ExitStack() as held:
+            self.prepared.prepare(job, slot, respelt, emit, held)
+            tables.truncate(stored, slot.spark)
         finish(job, "TRUNCATE_TABLE", emit)
 
 

@@ -21,7 +21,17 @@ from gateway.sql.bind.parameters import Given
 from gateway.sql.functions.names import SPARK_NAMES
 from gateway.sql.read.statement import Statement as Read
 from gateway.sql.spark.allowed import check_expression
-from gateway.sql.spark.respell import SPARK_CATALOG, Head, Mention, Naming, Respelt, database, names_back, respell
+from gateway.sql.spark.respell import (
+    SPARK_CATALOG,
+    Head,
+    Making,
+    Mention,
+    Naming,
+    Respelt,
+    database,
+    names_back,
+    respell,
+)
 from gateway.sqltypes import quote_part
 
 _GLOB = frozenset("*?[]{}")
@@ -78,6 +88,13 @@ class Names:
         """An error's text with the gateway's names in it."""
         return names_back(text, list(self.catalogs))
 
+    def named_in(self, respelt: Respelt, text: str) -> str:
+        """The same of a statement's error: a table that it makes has its own name, too."""
+        for mention in respelt.mentions:
+            if mention.making is not None:
+                text = text.replace(mention.making.name, mention.table)
+        return self.named(text)
+
     def column(self, name: str) -> str:
         """A column's name: one that nobody named may hold a function's full name."""
         return self.named(name) if f"{SPARK_CATALOG}." in name else name
@@ -106,11 +123,16 @@ class Names:
             check_expression(text)
         return real
 
-    def _location(self, catalog: str, schema: str, table: str) -> str:
+    def _location(self, catalog: str, schema: str, table: str) -> Making:
+        """A table that is there is made anew in its place, another one where nobody looks."""
         known = self.catalogs.get(catalog.lower())
         if known is None or known.read_only:
             raise UserError("UNSUPPORTED_FEATURE", f"The catalog `{catalog}` is read-only: no table can be made in it.")
-        return "file:" + known.table_location(schema, table)
+        folder = known.table_location(schema, table)
+        if known.located(schema, table) is not None or known.table_folder(schema, table) is not None:
+            return Making(folder)
+        draft = known.draft()
+        return Making(draft.folder, draft.name)
 
     def _version(self, catalog: str, schema: str, table: str) -> int | None:
         known = self.catalogs.get(catalog.lower())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 from gateway.engine.base import Definition, Emit, Statement, TempView
 from gateway.engine.spark.engine import SparkEngine, SparkSessionSlot
 from gateway.engine.spark.errors import as_gateway_error
@@ -30,10 +32,20 @@ class Preparation:
         self._registrar = Registrar(names.catalogs, names.paths.roots, engine.mirror, names.kept, names.named)
         self._problems: dict[str, list[GatewayError]] = {}  # by statement: why what it may name is not there
 
-    def prepare(self, job: Statement, slot: SparkSessionSlot, respelt: Respelt, emit: Emit) -> None:
-        """The slot sees what the statement names. Failures have no position: they are of other texts."""
+    def prepare(
+        self,
+        job: Statement,
+        slot: SparkSessionSlot,
+        respelt: Respelt,
+        emit: Emit,
+        held: contextlib.ExitStack | None = None,
+    ) -> None:
+        """The slot sees what the statement names. Failures have no position: they are of other texts.
+
+        `held` keeps the names of the tables that it writes to. Raises WRITE_CONFLICT where others take them away.
+        """
         try:
-            self._bring_up_to_date(job, slot, respelt, emit)
+            self._bring_up_to_date(job, slot, respelt, Registered(emit=emit, held=held))
         except GatewayError:
             raise
         except Exception as error:
@@ -71,21 +83,22 @@ class Preparation:
                 todo += _views_in(job, view, inner)
         return False
 
-    def _bring_up_to_date(self, job: Statement, slot: SparkSessionSlot, respelt: Respelt, emit: Emit) -> None:
+    def _bring_up_to_date(self, job: Statement, slot: SparkSessionSlot, respelt: Respelt, done: Registered) -> None:
         """A session keeps functions as it has looked them up, whatever others make of them: then there is a new one."""
-        done, failed = Registered(emit=emit), Registered()
+        failed, anew = Registered(), Registered(emit=done.emit, held=done.held)
         with Noted(failed, self.names.named):
-            self._bring(job, slot, respelt, done, emit)
+            self._bring(job, slot, respelt, done)
         if slot.is_behind(done.functions):  # whatever failed may have failed for that
             self.engine.renew(slot, job.statement_id)
-            done = Registered(emit=emit)
-            self._bring(job, slot, respelt, done, emit)
+            done = anew
+            self._bring(job, slot, respelt, done)
         elif failed.problems:
             raise failed.problems[0]
         slot.functions.update(done.functions)
 
-    def _bring(self, job: Statement, slot: SparkSessionSlot, respelt: Respelt, done: Registered, emit: Emit) -> None:
-        state = job.session
+    def _bring(self, job: Statement, slot: SparkSessionSlot, respelt: Respelt, done: Registered) -> None:
+        state, emit = job.session, done.emit
+        assert emit is not None
         for name in [n for n in slot.views if n not in state.views]:
             _drop_view(slot, name)
         inside = Registered(emit=emit, functions=done.functions)
@@ -102,7 +115,7 @@ class Preparation:
         _check_there(job, slot, respelt, done)
         targets = {m.table.lower() for m in respelt.mentions if m.is_target}
         for name in sorted(targets & slot.views.keys() & state.views.keys()):  # Delta changes tables through views
-            self._check_changed(job, state.views[name], Registered(emit=emit, through=True))
+            self._check_changed(job, state.views[name], Registered(emit=emit, through=True, held=done.held))
         self._registrar.register(respelt, done)
         named = {m.table.lower() for m in respelt.mentions if not m.is_target}
         for _ in range(2):  # making one may drop another that it must not mean

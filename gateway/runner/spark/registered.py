@@ -52,6 +52,7 @@ class Registered:
         emit: the statement's, whose cancel ends waiting for a turn.
         through: whether what is named may be written to, though none of it is a target: the tables of a view that is one.
         functions: the lasting functions, by database and name: what changes with each.
+        held: keeps the names of tables that are written to, until it is closed.
     """
 
     files: list[str] = field(default_factory=list)
@@ -60,6 +61,7 @@ class Registered:
     emit: Emit | None = None
     through: bool = False
     functions: dict[tuple[str, str], object] = field(default_factory=dict)
+    held: contextlib.ExitStack | None = None
 
 
 class Registrar:
@@ -97,10 +99,12 @@ class Registrar:
                 continue
             done.seen.add(key)
             name = TableName(catalog.name, mention.schema, mention.table)
-            folder = catalog.table_folder(mention.schema, mention.table)
             writes = done.through or key[1:] in written
             if done.through:
                 check_writable(catalog, "nothing can be changed", None)
+            if writes and done.held is not None and mention.making is None and not catalog.read_only:
+                done.held.enter_context(catalog.written(mention.schema, mention.table))
+            folder = catalog.table_folder(mention.schema, mention.table)
             if folder is None and self._other(catalog, name, done, writes):
                 continue
             if mention.is_target and folder is None:  # Spark would look for it only when all is written

@@ -7,7 +7,7 @@ from typing import Any
 
 from gateway.engine.spark.parsed import table_names
 from gateway.errors import Span, unsupported
-from gateway.sql.spark.respell import SPARK_CATALOG, Respelt, database
+from gateway.sql.spark.respell import SPARK_CATALOG, Respelt
 
 _SPACE = r"(?:\s|/[*].*?[*]/)*"
 
@@ -20,7 +20,7 @@ def sent(spark: Any, respelt: Respelt) -> str:
     """
     meant = {path.lower() for path in respelt.paths}
     for mention in respelt.mentions:
-        short = f"{database(mention.catalog, mention.schema)}, {mention.table}".lower()
+        short = ", ".join(mention.in_spark).lower()
         meant |= {short, f"{SPARK_CATALOG}, {short}"}
     for name in table_names(spark, respelt.text):
         parts = name.split(", ")

@@ -5,34 +5,25 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import threading
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from gateway.catalog.base import Catalog
+from gateway.catalog import drafts
+from gateway.catalog.base import Catalog, Draft
 from gateway.catalog.objects import StoredTable
-from gateway.delta import log
-from gateway.delta.containment import held_folder, remove_tree
-from gateway.engine.base import Emit
-from gateway.engine.spark.errors import is_lost
+from gateway.delta.containment import held_folder
 from gateway.engine.spark.mirror import Mirror
-from gateway.errors import ServerError, UnsupportedError, UserError, unsupported
+from gateway.errors import ServerError, Span, UnsupportedError, UserError, unsupported
 from gateway.runner import objects
-from gateway.runner.spark.names import spark_name, spark_parts
+from gateway.runner.spark.names import spark_name
 from gateway.runner.spark.results import is_collated, schema_of
 from gateway.sql.read.statement import Statement as Read
 from gateway.sql.read.statement import read_statement
 from gateway.sql.read.tokens import END, STRING
 from gateway.sql.spark.made_table import check_definition, table_format
-from gateway.sql.spark.respell import Mention, Respelt
-
-# Folders of tables of other formats that are being made.
-_MAKING: set[str] = set()
-# Folders of new Delta tables, and how many statements are making one there.
-_MAKERS: Counter[str] = Counter()
-_LOCK = threading.Lock()
+from gateway.sql.spark.respell import SPARK_CATALOG, Mention, Respelt
+from gateway.sqltypes import quote_part
 
 
 def stored_table(catalogs: Mapping[str, Catalog], mention: Mention) -> StoredTable | None:
@@ -73,96 +64,96 @@ def may_run(statement: Read, respelt: Respelt, catalogs: Mapping[str, Catalog]) 
 
 
 @contextmanager
-def making(
-    statement: Read, respelt: Respelt, catalogs: Mapping[str, Catalog], mirror: Mirror, emit: Emit
-) -> Iterator[None]:
-    """Around CREATE TABLE: a new table's folder is gone again if it fails; of another format than Delta it has to be new."""
-    if table_format(statement) is None:
-        made = next((m for m in respelt.mentions if m.is_target), None)
-        if made is None or statement.words[0] not in ("CREATE", "REPLACE") or "TABLE" not in statement.words[:4]:
-            yield
-            return
-        with _making_delta(catalogs[made.catalog.lower()].table_location(made.schema, made.table), emit):
-            yield
+def making(target: Mention, mirror: Mirror) -> Iterator[Draft | None]:
+    """Around a statement, with the draft of a table that it makes, None where it makes none.
+
+    What Spark knows of it is gone at the end, and so is what has not come to its own name by then.
+    """
+    if target.making is None:
+        yield None
         return
-    target = next(m for m in respelt.mentions if m.is_target)
+    draft = Draft(target.making.folder, target.making.name)
+    try:
+        yield draft
+    finally:
+        with contextlib.suppress(UserError, OSError):
+            drafts.discard(draft)
+        where, name = target.in_spark
+        mirror.forget("TABLE", where, name, draft.folder)
+
+
+def settle(
+    catalogs: Mapping[str, Catalog], target: Mention, draft: Draft, stored: StoredTable | None, statement: Read
+) -> None:
+    """Give a new table its name, and keep what is `stored` of one of another format.
+
+    Raises what `Catalog.claimed` and `drafts.settle` do; not where IF NOT EXISTS is content with another one.
+    """
+    catalog, words = catalogs[target.catalog.lower()], statement.words
+    if stored is not None:  # of which Spark makes the folder with the first file
+        os.makedirs(draft.folder, exist_ok=True)
+    try:
+        with catalog.claimed(target.schema, target.table):
+            folder = catalog.table_location(target.schema, target.table)
+            if stored is None:
+                drafts.settle(draft, folder, "REPLACE" in words[:3])
+                return
+            if catalog.table_folder(target.schema, target.table) is not None or not catalog.put(stored, False):
+                raise objects.already_exists(objects.Place(catalog, target.schema, target.table), target.span)
+            try:
+                drafts.settle(draft, folder)
+            except BaseException:
+                catalog.drop(StoredTable, target.schema, target.table)
+                raise
+    except UserError as error:
+        if error.condition != "TABLE_OR_VIEW_ALREADY_EXISTS" or words[words.index("TABLE") + 1] != "IF":
+            raise error.at(target.span) from None
+
+
+def check_as_it_was(catalogs: Mapping[str, Catalog], target: Mention, statement: Read) -> None:
+    """Raise WRITE_CONFLICT where a table is gone in whose place one is to be made: Spark would go on there."""
+    catalog, words = catalogs[target.catalog.lower()], statement.words
+    makes = words[0] in ("CREATE", "REPLACE") and "TABLE" in words[:4]
+    there = catalog.located(target.schema, target.table) or catalog.table_folder(target.schema, target.table)
+    if makes and target.making is None and there is None:
+        text = f"The table `{target.schema}`.`{target.table}` was dropped meanwhile. Send the statement again."
+        raise UserError("WRITE_CONFLICT", text, span=target.span, retryable=True)
+
+
+def check_free(catalogs: Mapping[str, Catalog], target: Mention) -> None:
+    """Raise LOCATION_ALREADY_EXISTS where files are in the way of a new table."""
     catalog = catalogs[target.catalog.lower()]
-    place = objects.Place(catalog, target.schema, target.table)
     folder = catalog.table_location(target.schema, target.table)
-    with _LOCK:
-        if folder in _MAKING:
-            raise objects.already_exists(place, target.span)
-        _MAKING.add(folder)
-    try:
-        if os.path.isdir(folder) and os.listdir(folder):
-            text = (
-                f"Cannot name the managed table as {place.quoted}, as its associated location already exists. Please pick a "
-                "different table name, or remove the existing location first."
-            )
-            raise UserError("LOCATION_ALREADY_EXISTS", text, span=target.span)
-        try:
-            yield
-        except BaseException:
-            if not place.kind:  # else somebody else has made a table there meanwhile
-                remove_made(folder)
-            mirror.forget("TABLE", *spark_parts(place))
-            raise
-    finally:
-        with _LOCK:
-            _MAKING.discard(folder)
+    if os.path.isdir(folder) and os.listdir(folder):
+        place = objects.Place(catalog, target.schema, target.table)
+        text = (
+            f"Cannot name the managed table as {place.quoted}, as its associated location already exists. Please pick a "
+            "different table name, or remove the existing location first."
+        )
+        raise UserError("LOCATION_ALREADY_EXISTS", text, span=target.span)
 
 
-@contextmanager
-def _making_delta(folder: str, emit: Emit) -> Iterator[None]:
-    """Around CREATE TABLE of Delta's: the files that Spark leaves of one that fails are in the way of the next one."""
-    with _LOCK:
-        is_new = folder in _MAKERS or not os.path.isdir(folder) or not os.listdir(folder)
-        _MAKERS[folder] += is_new
-    failed = False
-    try:
-        yield
-    except Exception as error:
-        # A Spark that was cancelled or lost may yet commit.
-        failed = is_new and not emit.cancelled and not is_lost(error)
-        raise
-    finally:
-        with _LOCK:
-            _MAKERS[folder] -= is_new
-            if not _MAKERS[folder]:
-                del _MAKERS[folder]
-                if failed and not log.has_log(folder):
-                    remove_made(folder)
-
-
-def remove_made(folder: str) -> None:
-    """Remove what a failed statement left in a table's place, unless the place leads elsewhere by now."""
-    parent, name = os.path.split(folder)
-    with contextlib.suppress(OSError, UserError), held_folder(parent, parent) as held:
-        remove_tree(name, held)
-
-
-def keep_table(spark: Any, mirror: Mirror, catalog: Catalog, mention: Mention, format_: str, replaces: bool) -> None:
-    """Keep what Spark knows of a table of another format, which has just been made or altered there.
+def described(spark: Any, mirror: Mirror, catalog: Catalog, mention: Mention, format_: str) -> StoredTable:
+    """What Spark knows of a table of another format, which has just been made or altered there, to be kept.
 
     Raises UnsupportedError for one that it could not be given again: properties like ``option.path`` are options to Spark.
     """
     place = objects.Place(catalog, catalog_spelling(catalog, mention.schema), mention.table)
-    name = spark_name(place.full)
+    where, called = mention.in_spark
+    name = f"{SPARK_CATALOG}.{quote_part(where)}.{quote_part(called.lower())}"
     definition = definition_of(spark.sql(f"SHOW CREATE TABLE {name}").collect()[0][0])
     try:
         check_definition(definition, format_)
     except UnsupportedError as error:
-        mirror.forget("TABLE", *spark_parts(place))  # or an altered one would stay
+        mirror.forget("TABLE", where, called)  # or an altered one would stay
         raise UnsupportedError(error.condition, error.message, span=mention.span) from None
-    location = catalog.table_location(place.schema, place.name)
-    os.makedirs(location, exist_ok=True)
     frame = spark.table(name)
     columns = spark.catalog.listColumns(name)
     rows = spark.sql(f"SHOW TBLPROPERTIES {name}").collect()
     table = spark.catalog.getTable(name)
-    stored = StoredTable(
+    return StoredTable(
         place.full,
-        location,
+        catalog.table_location(place.schema, place.name),
         format_.lower(),
         schema_of(frame),
         tuple(c.name for c in columns if c.isPartition),
@@ -171,9 +162,13 @@ def keep_table(spark: Any, mirror: Mirror, catalog: Catalog, mention: Mention, f
         {row[0]: row[1] for row in rows},
         collated=is_collated(frame),
     )
-    taken = catalog.table_folder(place.schema, place.name) is not None
-    if taken or not catalog.put(stored, replaces):
-        raise objects.already_exists(place, mention.span)
+
+
+def keep_altered(catalog: Catalog, stored: StoredTable, span: Span) -> None:
+    """Keep what was altered of a table of another format. Raises TABLE_OR_VIEW_ALREADY_EXISTS for one of Delta by now."""
+    name = stored.name
+    if catalog.table_folder(name.schema, name.table) is not None or not catalog.put(stored, True):
+        raise objects.already_exists(objects.Place(catalog, name.schema, name.table), span)
 
 
 def catalog_spelling(catalog: Catalog, schema: str) -> str:

@@ -89,6 +89,8 @@ def make_view(
         finish(job, "CREATE_VIEW", emit, writes=False)
         return
     prepared.engine.mirror.database(spark_parts(place)[0], emit)
+    if not place.kind:  # a table may have had the name
+        prepared.engine.mirror.no_relation(*spark_parts(place))
     try:
         slot.spark.conf.set(*UNNAMED_COLUMNS)
         slot.spark.sql(respelt.text)  # which finds temporary objects and cycles

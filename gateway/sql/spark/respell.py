@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot.tokenizer_core import Token
 
@@ -45,6 +45,14 @@ _STAMP_DIGITS = len("yyyyMMddHHmmssSSS")
 
 
 @dataclass(frozen=True, slots=True)
+class Making:
+    """Where a statement makes a table: the folder, and what Spark calls it meanwhile, "" for its own name."""
+
+    folder: str
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Mention:
     """A table that a text names, or seems to: over-counting is harmless."""
 
@@ -55,11 +63,17 @@ class Mention:
     span: Span
     last: int  # index of the token that ends its name
     is_relation: bool = False  # it is read
+    making: Making | None = None  # of a table that is made under another name
 
     @property
     def name(self) -> tuple[str, str, str]:
         """Catalog, schema and table."""
         return self.catalog, self.schema, self.table
+
+    @property
+    def in_spark(self) -> tuple[str, str]:
+        """Database and table, as Spark calls them."""
+        return database(self.catalog, self.schema), self.making.name if self.making is not None else self.table
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +124,7 @@ class Naming:
         catalog, schema: the session's.
         has_schema: whether a catalog has a schema; False also for a catalog that does not exist.
         path: the real path of one that a statement names; raises PATH_NOT_ALLOWED.
-        location: where a new table is written; raises UserError for a catalog that is read-only.
+        location: where a new table is made; raises UserError for a catalog that is read-only.
         version: the newest version of a table, None if there is no such table.
         views: lower-cased names of temporary views, which hide tables.
         spells_out: whether a function (True) or a relation of that full name is to be named in full where a text does not:
@@ -124,7 +138,7 @@ class Naming:
     schema: str
     has_schema: Callable[[str, str], bool]
     path: Callable[[str], str]
-    location: Callable[[str, str, str], str]
+    location: Callable[[str, str, str], Making]
     version: Callable[[str, str, str], int | None]
     views: frozenset[str] = frozenset()
     pins: bool = True
@@ -200,7 +214,11 @@ def respell(
         mentions.append(_mention(statement, first, last, naming, edits))
         edits += _at_version(statement, last + 1)
         if mentions[-1].is_target and _makes_table(statement, first):
-            edits.append(_located(statement, last, naming.location(*mentions[-1].name)))
+            making = naming.location(*mentions[-1].name)
+            edits.append(_located(statement, last, f"file:{making.folder}"))
+            if making.name:
+                mentions[-1] = replace(mentions[-1], making=making)
+                edits.append((span_of_token(statement.tokens[last]), quote_part(making.name)))
     if statement.kind is Kind.QUERY and naming.pins:
         edits += _pins(statement, naming, mentions)
     if head is not None:

@@ -21,8 +21,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from gateway import sqltypes as t
-from gateway.catalog import facts, removal
-from gateway.catalog.base import AsOf, Catalog, TableName
+from gateway.catalog import drafts, facts, removal
+from gateway.catalog.base import AsOf, Catalog, Draft, TableName
 from gateway.catalog.bound import PathTable, bind
 from gateway.catalog.local import LocalCatalog
 from gateway.catalog.objects import StoredKeys, StoredTable, StoredView
@@ -32,7 +32,7 @@ from gateway.delta.files import open_files
 from gateway.delta.scan import NATIVE
 from gateway.delta.write import append, create_table
 from gateway.errors import ServerError, UserError
-from gateway.runner.spark.tables import remove_made, truncate
+from gateway.runner.spark.tables import truncate
 
 ONE = t.struct(t.StructField("id", t.BIGINT))
 
@@ -120,7 +120,11 @@ def test_what_is_removed_lies_in_the_folder_that_was_found(catalog: LocalCatalog
     with pytest.raises(UserError) as caught:
         removal.remove(table, catalog.root)
     assert caught.value.condition == "PATH_NOT_ALLOWED"
-    remove_made(table)
+    draft = Draft(os.path.join(catalog.root, "Sales", "Orders"), "made")
+    with pytest.raises(UserError):
+        drafts.discard(draft)
+    with pytest.raises(UserError):
+        drafts.settle(draft, os.path.join(catalog.root, "Sales", "Other"))
     stored = StoredTable(TableName("main", "Sales", "Orders"), table, "csv", ONE, (), "(id BIGINT) USING csv")
     with pytest.raises(UserError):
         truncate(stored, None)
@@ -146,7 +150,7 @@ def test_drop(catalog: LocalCatalog) -> None:
     assert again.schema.fields[0].name == "other"
     catalog.drop_schema("sales", cascade=True)
     assert catalog.schemas() == ["default"]
-    assert sorted(os.listdir(catalog.root)) == [".dropped", ".gateway.json"]
+    assert sorted(os.listdir(catalog.root)) == [".dropped", ".gateway.json", ".writers"]
     assert os.listdir(f"{catalog.root}/.dropped") == []
     with pytest.raises(UserError) as caught:
         catalog.drop_schema("sales", cascade=True)
@@ -501,7 +505,7 @@ def test_folders_in_each_other_without_end_are_dropped(
         deepened(Path(catalog.root) / "Sales" / name / "part", 1100, outside)
     catalog.drop_table("sales", "orders")
     catalog.drop_schema("sales", True)
-    assert sorted(os.listdir(catalog.root)) == [".dropped", ".gateway.json"]
+    assert sorted(os.listdir(catalog.root)) == [".dropped", ".gateway.json", ".writers"]
     assert os.listdir(f"{catalog.root}/.dropped") == []
     assert (outside / "theirs").exists()
 

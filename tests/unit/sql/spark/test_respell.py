@@ -8,7 +8,7 @@ from gateway.errors import GatewayError, UnsupportedError, UserError
 from gateway.runner.context import context_of
 from gateway.sql.bind.parameters import bound_parameters
 from gateway.sql.read.statement import read_statement
-from gateway.sql.spark.respell import Naming, Respelt, database, names_back, respell
+from gateway.sql.spark.respell import Making, Naming, Respelt, database, names_back, respell
 from gateway.worker_jobs import Parameter, SessionState
 
 SCHEMAS = {"main": {"default", "sales", "über"}, "samples": {"nyctaxi", "tpch"}}
@@ -29,9 +29,13 @@ def version(catalog: str, schema: str, table: str) -> int | None:
     return 7 if table == "moves" else None
 
 
+def location(catalog: str, schema: str, table: str) -> Making:
+    return Making("/wh/.drafts/d", "made_d") if table == "new" else Making(f"/wh/{schema}/{table}")
+
+
 def respelt(text: str, at: tuple[str, str] = MAIN, parameters: Sequence[Parameter] = ()) -> Respelt:
     statement = read_statement(text)
-    naming = Naming(*at, has_schema, resolved, lambda catalog, schema, table: f"file:/wh/{schema}/{table}", version)
+    naming = Naming(*at, has_schema, resolved, location, version)
     literals = bound_parameters(statement.markers, parameters, context_of(SessionState(*at, "somebody", {})))
     return respell(statement, naming, literals)
 
@@ -149,6 +153,17 @@ PAIRS: list[tuple[tuple[str, str], str, str | None]] = [
         MAIN,
         "CREATE OR REPLACE TABLE n USING delta CLUSTER BY (a) AS SELECT 1 AS a",
         "CREATE OR REPLACE TABLE n USING delta LOCATION 'file:/wh/default/n' CLUSTER BY (a) AS SELECT 1 AS a",
+    ),
+    (
+        MAIN,
+        "CREATE OR REPLACE TABLE main.sales.new (a INT) USING csv",
+        "CREATE OR REPLACE TABLE spark_catalog.`sales`.`made_d` (a INT) USING csv LOCATION 'file:/wh/.drafts/d'",
+    ),
+    (
+        SAMPLES,
+        "CREATE TABLE IF NOT EXISTS tpch.`new` AS SELECT * FROM new",
+        "CREATE TABLE IF NOT EXISTS spark_catalog.`__samples__tpch`.`made_d` USING delta LOCATION 'file:/wh/.drafts/d' "
+        "AS SELECT * FROM new",
     ),
     (MAIN, "CREATE TABLE n LIKE sales.t", "CREATE TABLE n LIKE sales.t LOCATION 'file:/wh/default/n'"),
     (
