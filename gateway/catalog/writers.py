@@ -36,7 +36,7 @@ def taking(root: str, schema: str, table: str | None = None) -> Iterator[None]:
     """A block that takes a table away, or a schema with all of its tables. Raises UserError WRITE_CONFLICT."""
     names = (schema,) if table is None else (schema, table)
     shown = ".".join(f"`{name}`" for name in names)
-    with _lock(root, names, ALONE, f"Statements on Spark or a pipeline write to {shown}; they have to end first."):
+    with _lock(root, names, ALONE, f"Statements on Spark, pipelines or jobs write to {shown}; they have to end first."):
         yield
 
 

@@ -19,7 +19,7 @@ from gateway.engine.spark.errors import is_lost
 from gateway.errors import ConfigError, GatewayError, ServerError
 from gateway.pipelines.jobs.columns import check_given, merged, parse_schema
 from gateway.pipelines.jobs.ledger import Ledger, committed, is_abandoned, ledger_folder, opened, read_plans
-from gateway.pipelines.jobs.places import Place
+from gateway.pipelines.jobs.places import Place, kept
 from gateway.pipelines.jobs.records import COLUMN, FILE, RAW, REASON, Files, check_castable
 from gateway.pipelines.jobs.report import Report, Say, rows_table
 from gateway.pipelines.jobs.session import spark_errors
@@ -75,7 +75,11 @@ def ingest_files(spark: Any, found: Found, place: Place, warehouse: Path, wishes
     """
     check_place(place, warehouse)
     notes = list(found.notes)
-    with opened(ledger_folder(warehouse, place), forget=wishes.forget) as ledger, spark_errors("ingest"):
+    with (
+        opened(ledger_folder(warehouse, place), forget=wishes.forget) as ledger,
+        kept(warehouse, place, place.beside(QUARANTINE)),
+        spark_errors("ingest"),
+    ):
         plans = ledger.plans()
         check_history(spark, place, ledger, plans, wishes.forget)
         check_quarantine(spark, place, plans)

@@ -20,6 +20,7 @@ from typing import Any
 from gateway.errors import ConfigError, GatewayError
 from gateway.pipelines.jobs.columns import by_name, check_names, merged
 from gateway.pipelines.jobs.ingest import (
+    QUARANTINE,
     Counts,
     Wishes,
     check_history,
@@ -33,7 +34,7 @@ from gateway.pipelines.jobs.ingest import (
 )
 from gateway.pipelines.jobs.ledger import Ledger, committed, ledger_folder, opened, read_plans
 from gateway.pipelines.jobs.marks import Mark, marks, start
-from gateway.pipelines.jobs.places import Place
+from gateway.pipelines.jobs.places import Place, kept
 from gateway.pipelines.jobs.records import FILE, check_castable, sql_of, typed
 from gateway.pipelines.jobs.report import Report, Say, rows_table
 from gateway.pipelines.jobs.session import spark_errors
@@ -171,7 +172,7 @@ def ingest_jdbc(
             return _preview(
                 place, load.schema(), f"would load the rows with {column.name} above {low.high}" if low else ""
             )
-        with opened(folder, forget=wishes.forget) as ledger:
+        with opened(folder, forget=wishes.forget) as ledger, kept(warehouse, place, place.beside(QUARANTINE)):
             _finish_replacement(spark, place, ledger)
             check_history(spark, place, ledger, ledger.plans(), wishes.forget)
             check_quarantine(spark, place, ledger.plans())
@@ -220,7 +221,10 @@ def _full(load: _Load, dry_run: bool) -> Report:
         load.schema()  # no column is new
     if dry_run:
         return _preview(place, frame.schema, "all rows, in one commit")
-    with opened(ledger_folder(load.warehouse, place), forget=wishes.forget) as ledger:
+    with (
+        opened(ledger_folder(load.warehouse, place), forget=wishes.forget) as ledger,
+        kept(load.warehouse, place, place.beside(QUARANTINE)),
+    ):
         plans = ledger.plans()
         if any(plan["done"] is None and "files" in plan for plan in plans):
             raise ConfigError("table", f"{place.name}: a load of files was interrupted; run that again first")

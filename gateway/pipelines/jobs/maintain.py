@@ -21,7 +21,7 @@ from gateway.engine.spark.masters import is_connect
 from gateway.errors import ConfigError, GatewayError, ServerError, unsupported
 from gateway.pipelines.jobs.columns import can_widen, parse_schema, type_at
 from gateway.pipelines.jobs.ledger import ledger_folder, opened, read_plans
-from gateway.pipelines.jobs.places import Place, split_name
+from gateway.pipelines.jobs.places import Place, kept, split_name
 from gateway.pipelines.jobs.records import sql_of
 from gateway.pipelines.jobs.report import Report, Say, rows_table
 from gateway.pipelines.jobs.session import spark_errors
@@ -107,7 +107,7 @@ def maintain(
     """
     lines, notes = [], []
     for place in places:
-        with spark_errors(f"{task.action} {place.name}"):
+        with kept(warehouse, place), spark_errors(f"{task.action} {place.name}"):
             if task.action == WIDEN:
                 _check_wider(spark, task, place)
             before = _figures(spark, place)

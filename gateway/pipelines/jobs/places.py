@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gateway.catalog.local import LocalCatalog
+from gateway.catalog.writers import writing
 from gateway.delta.containment import Within
 from gateway.delta.log import has_log
 from gateway.errors import ConfigError, GatewayError
@@ -81,6 +83,15 @@ def split_name(text: str) -> list[str]:
     if inside or not all(parts):
         raise ConfigError("table", f"'{text}' is not a table's name: [main.]schema.table")
     return parts
+
+
+@contextlib.contextmanager
+def kept(warehouse: Path, *places: Place) -> Iterator[None]:
+    """A block in which nobody drops or renames tables that a job writes to. Raises UserError WRITE_CONFLICT."""
+    with contextlib.ExitStack() as stack:
+        for place in places:
+            stack.enter_context(writing(os.path.realpath(warehouse), place.schema, place.table))
+        yield
 
 
 def locate(warehouse: Path, name: str, allowed: Sequence[Path] = ()) -> Place:
