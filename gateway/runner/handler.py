@@ -288,7 +288,7 @@ class Runner(Handler):
         """Raise what gives the statement to Spark, or, without Spark, the refusal."""
         if self.has_spark:
             raise HandedOverError(error, handover)
-        error.message = f"{error.message.rstrip('.')}. Spark can run it: start the gateway with --spark."
+        error.message = f"{error.message.rstrip('.')}. Spark may run it: start the gateway with --spark."
         raise error
 
     def check_size(self, decision: Plan, env: Environment, span: Span | None = None) -> None:

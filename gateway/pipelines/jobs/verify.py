@@ -129,7 +129,7 @@ def told(error: RemoteError) -> GatewayError:
     found = _TOLD.match(str(error))
     condition, message = found.groups() if found is not None else ("INTERNAL_ERROR", str(error))
     kind = UserError if (error.sqlstate or "").startswith(("22", "23", "42", "0A")) else ServerError
-    return kind(condition, message.partition(" Spark can run it: ")[0], sqlstate=error.sqlstate)
+    return kind(condition, message.partition(" Spark may run it: ")[0], sqlstate=error.sqlstate)
 
 
 def _run_spark(spark: Any, query: str, catalogs: Catalogs, schema: str, folder: Path) -> Rows:

@@ -226,7 +226,7 @@ def test_without_spark_the_refusal_says_what_it_is_needed_for(session: Session, 
         session.run(text)
     what = "histogram_numeric" if text == REQUIRED else text.split(" ")[0]
     assert what in raised.value.message
-    assert "Spark can run it: start the gateway with --spark." in raised.value.message
+    assert "Spark may run it: start the gateway with --spark." in raised.value.message
     assert raised.value.sqlstate == "0A000" and raised.value.span is not None
 
 

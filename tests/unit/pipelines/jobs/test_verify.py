@@ -6,7 +6,7 @@ from gateway.protocol.client import RemoteError
 
 
 def test_the_gateways_error_keeps_its_condition_and_loses_advice_for_servers() -> None:
-    text = "[UNSUPPORTED_FUNCTION] `f` is not supported. Spark can run it: start the gateway with --spark. SQLSTATE: 0A000 (l"
+    text = "[UNSUPPORTED_FUNCTION] `f` is not supported. Spark may run it: start the gateway with --spark. SQLSTATE: 0A000 (l"
     error = told(RemoteError(text, "0A000"))
     assert isinstance(error, UserError) and str(error) == "[UNSUPPORTED_FUNCTION] `f` is not supported. SQLSTATE: 0A000"
 
