@@ -304,13 +304,7 @@ def _lower_unmatched(call: Call, args: tuple[Expr, ...], context: Context) -> Ex
 ROWS: tuple[Function, ...] = (
     Function(UNASKED, kind="operator", lower=literal(None), shown=lambda call, names: "NULL"),
     Function("_unmatched", kind="operator", lower=_lower_unmatched),
-    Function(
-        "if",
-        bind=_bind_if,
-        lower=_if,
-        aliases=("iff",),
-        shown=lambda call, names: f"(IF({names[0]}, {names[1]}, {names[2]}))",
-    ),
+    Function("if", bind=_bind_if, lower=_if, shown=lambda call, names: f"(IF({names[0]}, {names[1]}, {names[2]}))"),
     Function("nvl2", bind=_bind_nvl2, lower=_nvl2),
     Function("coalesce", bind=_bind_coalesce, lower=_coalesce),
     Function("nvl", bind=_bind_coalesce, lower=_coalesce, aliases=("ifnull",)),

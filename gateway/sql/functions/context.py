@@ -39,7 +39,6 @@ SURROUNDINGS: dict[str, tuple[DataType, Callable[[Context], Any]]] = {
     "curdate": (DATE, lambda c: _local(c) // instants.MICROS_PER_DAY),
     "current_timestamp": (TIMESTAMP, lambda c: c.clock.now_us),
     "now": (TIMESTAMP, lambda c: c.clock.now_us),
-    "getdate": (TIMESTAMP, lambda c: c.clock.now_us),  # of Databricks alone
     "localtimestamp": (TIMESTAMP_NTZ, _local),
     "current_timezone": (STRING, lambda c: c.time_zone),
     "current_catalog": (STRING, lambda c: c.catalog),

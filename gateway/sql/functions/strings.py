@@ -484,7 +484,7 @@ ROWS: tuple[Function, ...] = (
         returns=INT,
         nullable=lambda args: args[0].nullable or args[1].nullable,
         lower=_position,
-        aliases=("position", "charindex"),
+        aliases=("position",),
     ),
     Function("contains", bind=_bind_contains, lower=_contains("contains", "binary_contains")),
     Function("startswith", bind=_bind_contains, lower=_contains("starts_with", "binary_startswith")),
