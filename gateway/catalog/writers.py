@@ -7,6 +7,7 @@ warehouse, and ends with its process.
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from gateway.errors import UserError, storage_told
 
 _FOLDER = ".writers"
 _PATIENCE = 10.0  # seconds
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 _FILE = os.O_RDONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -44,8 +46,17 @@ def taking(root: str, schema: str, table: str | None = None) -> Iterator[None]:
 def _lock(root: str, names: tuple[str, ...], kind: int, told: str) -> Iterator[None]:
     """Hold the lock of a name, where the file system has one; its file goes with the last who holds it."""
     file = hashlib.sha256("\0".join(names).lower().encode()).hexdigest()
-    with storage_told("Cannot lock a table", root), held_folder(os.path.join(root, _FOLDER), root, []) as folder:
-        descriptor = _locked_file(file, folder, kind)
+    with storage_told("Cannot lock a table", root):
+        try:
+            with held_folder(os.path.join(root, _FOLDER), root, []) as folder:
+                descriptor = _locked_file(file, folder, kind)
+        except OSError as error:
+            if kind == SHARED or error.errno not in _FULL:
+                raise
+            descriptor = -1  # nobody can begin to write either, and what is dropped makes room
+    if descriptor == -1:
+        yield
+        return
     if descriptor is None:
         raise UserError("WRITE_CONFLICT", f"{told} Send the statement again.", retryable=True)
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 from gateway.catalog import writers
 from gateway.catalog.local import LocalCatalog
 from gateway.delta.write import create_table
-from gateway.errors import UserError
+from gateway.errors import ResourceError, UserError
 from gateway.sqltypes import BIGINT, StructField, struct
 
 TAKEN: list[Callable[[LocalCatalog], None]] = [
@@ -55,6 +56,21 @@ def test_who_is_to_write_waits_for_who_takes_a_table_away(catalog: LocalCatalog,
         assert caught.value.condition == "WRITE_CONFLICT"
     with catalog.written("sales", "t"):
         pass
+
+
+def test_tables_are_dropped_on_a_full_disk(catalog: LocalCatalog, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = os.open
+
+    def full(path: str, flags: int, *mode: int, dir_fd: int | None = None) -> int:
+        if flags & os.O_CREAT:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return opened(path, flags, *mode, dir_fd=dir_fd)
+
+    monkeypatch.setattr(os, "open", full)
+    with pytest.raises(ResourceError), catalog.written("sales", "t"):
+        raise AssertionError
+    catalog.drop_table("sales", "t")
+    assert catalog.tables("sales") == ["other"]
 
 
 def test_a_lock_of_which_the_file_is_gone_is_taken_anew(catalog: LocalCatalog) -> None:
