@@ -366,14 +366,14 @@ class LocalCatalog:
         self._check_writable()
         if schema.lower() == DEFAULT_SCHEMA:
             raise UserError("UNSUPPORTED_FEATURE", "The schema `default` cannot be dropped.")
-        folder = self._schema_folder(schema)
-        if folder is None:
-            raise self._no_schema(schema)
-        left = self._leftovers(folder)
-        roots = [os.path.realpath(os.path.join(folder, n)) for n in self._folders(folder)]
-        is_empty = not roots and not objects.has_any(folder)
         # The comment goes with its schema, not with another of that name.
         with writers.taking(self.root, schema), facts.changing(self.root) as known:
+            folder = self._schema_folder(schema)
+            if folder is None:
+                raise self._no_schema(schema)
+            left = self._leftovers(folder)
+            roots = [os.path.realpath(os.path.join(folder, n)) for n in self._folders(folder)]
+            is_empty = not roots and not objects.has_any(folder)
             if cascade or (is_empty and os.path.islink(folder)):
                 trash = removal.set_aside(folder, self.root)
             elif is_empty and removal.remove_empty(folder, left, self.root):
@@ -391,25 +391,27 @@ class LocalCatalog:
         """Remove a table and its files, of an external one its name; raises UserError TABLE_OR_VIEW_NOT_FOUND."""
         self._check_writable()
         with writers.taking(self.root, schema, table):
-            self._drop_table(schema, table)
+            owned = self._objects_of(schema, table)
+            trash = self._taken_away(schema, table)
+        if trash is not None:
+            removal.discard(trash, self.root)
+        self._drop_objects(schema, table, owned)
 
-    def _drop_table(self, schema: str, table: str) -> None:
-        root, owned = self._own_folder(schema, table), self._objects_of(schema, table)
+    def _taken_away(self, schema: str, table: str) -> str | None:
+        """What is to be discarded of a table whose name is free from now on; None of one that lies elsewhere."""
+        root = self._own_folder(schema, table)
         if self.drop(StoredLocation, schema, table) and root is None:
-            self._drop_objects(schema, table, owned)
-            return
+            return None
         if root is None:
             if self.drop(StoredTable, schema, table):
                 folder = self._schema_folder(schema)
                 files = None if folder is None else self._child(folder, table)  # its own, whatever its object says
-                if files is not None and not has_log(files):
-                    removal.remove(files, self.root)
-                return
+                return None if files is None or has_log(files) else removal.set_aside(files, self.root)
             raise self._no_table(schema, table)
         real = os.path.realpath(root)
-        removal.remove(root, self.root)
+        trash = removal.set_aside(root, self.root)
         delta_table.forget(real)
-        self._drop_objects(schema, table, owned)
+        return trash
 
     def put(self, stored: AnyStored, replacing: bool) -> bool:
         """Keep an object in its schema; False if there is one of its name and kind that is not to be replaced."""

@@ -17,7 +17,8 @@ from gateway.delta.locks import ALONE, SHARED, locked
 from gateway.errors import UserError, storage_told
 
 _FOLDER = ".writers"
-_PATIENCE = 10.0  # seconds
+# Seconds: who drops keeps a worker meanwhile, and is told; who writes waits for what takes a moment.
+_PATIENCE = {ALONE: 0.2, SHARED: 10.0}
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _FILE = os.O_RDONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -45,7 +46,7 @@ def taking(root: str, schema: str, table: str | None = None) -> Iterator[None]:
 @contextlib.contextmanager
 def _lock(root: str, names: tuple[str, ...], kind: int, told: str) -> Iterator[None]:
     """Hold the lock of a name, where the file system has one; its file goes with the last who holds it."""
-    file = hashlib.sha256("\0".join(names).lower().encode()).hexdigest()
+    file = hashlib.sha256("\0".join(names).casefold().encode(errors="surrogatepass")).hexdigest()
     with storage_told("Cannot lock a table", root):
         try:
             with held_folder(os.path.join(root, _FOLDER), root, []) as folder:
@@ -72,7 +73,7 @@ def _locked_file(file: str, folder: int, kind: int) -> int | None:
     """A descriptor of a file that is locked; None where others hold it."""
     while True:
         descriptor = os.open(file, _FILE, 0o666, dir_fd=folder)
-        if locked(descriptor, kind, _PATIENCE) is False:
+        if locked(descriptor, kind, _PATIENCE[kind]) is False:
             os.close(descriptor)
             return None
         if _is_there(file, folder, descriptor):

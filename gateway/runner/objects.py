@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from gateway.catalog.base import Catalog, TableName
@@ -120,6 +121,16 @@ def unless_made(if_not_exists: bool, make: Callable[[], Answer], there: Answer) 
         if not if_not_exists or error.condition != "TABLE_OR_VIEW_ALREADY_EXISTS":
             raise
         return there
+
+
+@contextlib.contextmanager
+def may_be_gone(condition: str, if_exists: bool) -> Iterator[None]:
+    """Around what drops something that was there: with IF EXISTS others may have done it meanwhile."""
+    try:
+        yield
+    except UserError as error:
+        if not if_exists or error.condition != condition:
+            raise
 
 
 def expects_table(operation: str, view: str, span: Span | None) -> UserError:

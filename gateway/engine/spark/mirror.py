@@ -143,7 +143,7 @@ class Mirror:
     def _database(self, name: str) -> None:
         if name in self._databases:
             return
-        if not _is_plain(name):
+        if not is_plain(name):
             raise unsupported(f"Spark on the schema `{name}` (ASCII letters, digits and _ are fine)")
         self._session.sql(f"CREATE DATABASE IF NOT EXISTS spark_catalog.`{name}`")
         self._databases.add(name)
@@ -156,7 +156,7 @@ class Mirror:
             return
         self._drop(self._relations, key)
         if state is not None and table.folder is not None:
-            if not _is_plain(table.name):
+            if not is_plain(table.name):
                 raise unsupported(f"Spark on the table `{table.name}` (ASCII letters, digits and _ are fine)")
             self._database(table.database)
             location = quoted_text(f"file:{table.folder}")
@@ -186,7 +186,8 @@ def _full(key: tuple[str, str]) -> str:
     return f"spark_catalog.`{key[0]}`.`{key[1].replace('`', '``')}`"
 
 
-def _is_plain(name: str) -> bool:
+def is_plain(name: str) -> bool:
+    """Whether Spark's catalog takes a name for a table or a schema."""
     return name.isascii() and all(c.isalnum() or c == "_" for c in name)
 
 

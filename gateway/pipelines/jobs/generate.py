@@ -1,24 +1,22 @@
 """Test data as Delta tables, the same for the same seed: TPC-H, a table with every type, skewed events.
 
-A table appears whole or not at all: it is written into a hidden folder and renamed. With `replace` the rows become the next
-version of a table that exists.
+A table appears whole or not at all: it is written into a hidden folder and then given its name. With `replace` the rows become
+the next version of a table that exists.
 """
 
 from __future__ import annotations
 
-import os
-import shutil
-import uuid
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from gateway.catalog import drafts
+from gateway.catalog.local import LocalCatalog
 from gateway.delta.log import counted
-from gateway.delta.write import STAGING
 from gateway.errors import ConfigError
 from gateway.pipelines.jobs.all_types import all_types_frame
 from gateway.pipelines.jobs.events import events_frame
-from gateway.pipelines.jobs.places import Place, locate
+from gateway.pipelines.jobs.places import CATALOG, Place, kept, locate
 from gateway.pipelines.jobs.report import Report, Say, rows_table
 from gateway.pipelines.jobs.session import spark_errors
 from gateway.pipelines.jobs.tpch import TABLES as TPCH_TABLES
@@ -73,18 +71,20 @@ def generate(
 
 
 def _save(spark: Any, frame: Any, place: Place) -> tuple[str, int, int, int, int]:
+    warehouse = place.folder.parents[1]
     if place.exists:
-        frame.write.format("delta").mode("overwrite").option("overwriteSchema", "true").save(str(place.folder))
+        with kept(warehouse, place):
+            frame.write.format("delta").mode("overwrite").option("overwriteSchema", "true").save(str(place.folder))
     else:
         place.folder.parent.mkdir(parents=True, exist_ok=True)
-        draft = place.folder.with_name(f"{STAGING}{uuid.uuid4().hex}")
+        catalog = LocalCatalog(CATALOG, str(warehouse))
+        draft = catalog.draft()
         try:
-            frame.write.format("delta").mode("errorifexists").save(str(draft))
-            if place.folder.is_dir():
-                place.folder.rmdir()  # `check` has found it empty
-            os.rename(draft, place.folder)
+            frame.write.format("delta").mode("errorifexists").save(draft.folder)
+            with catalog.claimed(place.schema, place.table):
+                drafts.settle(draft, str(place.folder))
         finally:
-            shutil.rmtree(draft, ignore_errors=True)
+            drafts.discard(draft)
     last = spark.sql(f"DESCRIBE HISTORY {place.sql} LIMIT 1").collect()[0]
     detail = spark.sql(f"DESCRIBE DETAIL {place.sql}").collect()[0]
     rows = counted({"operationMetrics": last["operationMetrics"]}, "numOutputRows")

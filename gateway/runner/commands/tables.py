@@ -153,7 +153,8 @@ def drop_table(command: c.DropTable, job: Statement, env: Environment, runner: Q
         raise env.tables.missing(name.parts, name.span)
     objects.check_writable(catalog, "no table can be dropped", name.span)
     emit(Planned("DROP_TABLE", "gateway", "removes the table's folder", RESULT, writes=True, is_query=False))
-    catalog.drop_table(schema, table)
+    with objects.may_be_gone("TABLE_OR_VIEW_NOT_FOUND", command.if_exists):
+        catalog.drop_table(schema, table)
     return Answer("DROP_TABLE", is_query=False, announced=True)
 
 

@@ -13,7 +13,7 @@ from gateway.catalog import drafts
 from gateway.catalog.base import Catalog, Draft
 from gateway.catalog.objects import StoredTable
 from gateway.delta.containment import held_folder
-from gateway.engine.spark.mirror import Mirror
+from gateway.engine.spark.mirror import Mirror, is_plain
 from gateway.errors import ServerError, Span, UnsupportedError, UserError, unsupported
 from gateway.runner import objects
 from gateway.runner.spark.names import spark_name
@@ -56,6 +56,12 @@ def may_run(statement: Read, respelt: Respelt, catalogs: Mapping[str, Catalog]) 
     other = table_format(statement)
     if "LIKE" in words[: target.last + 2] and any(stored_table(catalogs, m) for m in respelt.mentions):
         raise unsupported("CREATE TABLE … LIKE a table of another format than Delta", target.span)
+    if other is not None and words[target.last + 1] == "LIKE":
+        raise unsupported(f"CREATE TABLE … LIKE … USING {other}", target.span)
+    if other is not None and not is_plain(target.table):  # which Spark asks of the draft's name alone
+        rule = "Valid names only contain alphabet characters, numbers and _."
+        text = f"`{target.table}` is not a valid name for tables/schemas. {rule}"
+        raise UserError("INVALID_SCHEMA_OR_RELATION_NAME", text, span=target.span)
     if other is not None and replaces:
         raise unsupported("CREATE OR REPLACE TABLE of another format than Delta", target.span)
     if other is None and (not place.kind or catalog.table_folder(target.schema, target.table) is not None):

@@ -11,6 +11,7 @@ import pytest
 
 from gateway.catalog import writers
 from gateway.catalog.local import LocalCatalog
+from gateway.delta.locks import ALONE, SHARED
 from gateway.delta.write import create_table
 from gateway.errors import ResourceError, UserError
 from gateway.sqltypes import BIGINT, StructField, struct
@@ -25,7 +26,7 @@ TAKEN: list[Callable[[LocalCatalog], None]] = [
 @pytest.fixture
 def catalog(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LocalCatalog:
     """Tables ``t`` and ``other``, and nobody who waits."""
-    monkeypatch.setattr(writers, "_PATIENCE", 0.0)
+    monkeypatch.setattr(writers, "_PATIENCE", {ALONE: 0.0, SHARED: 0.0})
     found = LocalCatalog("main", str(tmp_path))
     found.create_schema("sales", None)
     for name in ("t", "other"):
@@ -56,6 +57,13 @@ def test_who_is_to_write_waits_for_who_takes_a_table_away(catalog: LocalCatalog,
         assert caught.value.condition == "WRITE_CONFLICT"
     with catalog.written("sales", "t"):
         pass
+
+
+def test_a_name_is_one_however_it_is_spelt(catalog: LocalCatalog) -> None:
+    create_table(os.path.join(catalog.root, "sales", "straße"), struct(StructField("a", BIGINT)))
+    with catalog.written("sales", "STRASSE"), pytest.raises(UserError):
+        catalog.drop_table("sales", "straße")
+    catalog.drop_table("sales", "strasse")
 
 
 def test_tables_are_dropped_on_a_full_disk(catalog: LocalCatalog, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ from gateway.catalog import writers
 from gateway.catalog.base import TableName
 from gateway.catalog.local import LocalCatalog
 from gateway.catalog.objects import StoredTable, StoredView
+from gateway.delta.locks import ALONE, SHARED
 from gateway.delta.write import create_table
 from gateway.errors import ConfigError, UserError
 from gateway.pipelines.warehouse import Warehouse
@@ -22,7 +23,7 @@ ONE = struct(StructField("a", BIGINT))
 @pytest.fixture
 def catalog(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LocalCatalog:
     """A table ``shop.gold``, and nobody who waits."""
-    monkeypatch.setattr(writers, "_PATIENCE", 0.0)
+    monkeypatch.setattr(writers, "_PATIENCE", {ALONE: 0.0, SHARED: 0.0})
     found = LocalCatalog("main", str(tmp_path))
     found.create_schema("shop", None)
     create_table(os.path.join(found.root, "shop", "gold"), ONE)

@@ -9,6 +9,7 @@ import pytest
 
 from gateway.catalog import writers
 from gateway.catalog.local import LocalCatalog
+from gateway.delta.locks import ALONE, SHARED
 from gateway.delta.write import create_table
 from gateway.errors import UserError
 from gateway.pipelines.jobs.places import kept, locate
@@ -16,7 +17,7 @@ from gateway.sqltypes import BIGINT, StructField, struct
 
 
 def test_tables_of_a_job_keep_their_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writers, "_PATIENCE", 0.0)
+    monkeypatch.setattr(writers, "_PATIENCE", {ALONE: 0.0, SHARED: 0.0})
     catalog = LocalCatalog("main", str(tmp_path))
     catalog.create_schema("shop", None)
     create_table(os.path.join(catalog.root, "shop", "raw"), struct(StructField("a", BIGINT)))

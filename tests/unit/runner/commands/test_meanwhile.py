@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 
 import pytest
 
-from gateway.catalog import facts
+from gateway.catalog import facts, writers
 from gateway.catalog.local import LocalCatalog
 from gateway.delta import write
 from gateway.worker_jobs import marker_of
@@ -142,3 +142,25 @@ def test_what_several_find_of_one_table_is_kept(made: Session, monkeypatch: pyte
     made.run("ANALYZE TABLE t COMPUTE STATISTICS FOR COLUMNS a")
     assert ("num_nulls", "0") in made.rows("DESCRIBE EXTENDED t a")
     assert ("num_nulls", "1") in made.rows("DESCRIBE EXTENDED t b")
+
+
+@pytest.mark.parametrize(
+    ("dropped", "condition"), [("TABLE {}t", "TABLE_OR_VIEW_NOT_FOUND"), ("SCHEMA {}gone", "SCHEMA_NOT_FOUND")]
+)
+@pytest.mark.parametrize("tolerant", ["", "IF EXISTS "])
+def test_what_others_drop_meanwhile_need_not_exist(
+    made: Session, monkeypatch: pytest.MonkeyPatch, dropped: str, condition: str, tolerant: str
+) -> None:
+    made.run("CREATE SCHEMA IF NOT EXISTS gone")
+    taking = writers.taking
+
+    def late(*names: str) -> AbstractContextManager[None]:
+        monkeypatch.setattr(writers, "taking", taking)
+        made.run(f"DROP {dropped.format('')}")
+        return taking(*names)
+
+    monkeypatch.setattr(writers, "taking", late)
+    if tolerant:
+        assert made.rows(f"DROP {dropped.format(tolerant)}") == []
+    else:
+        assert refused(made, f"DROP {dropped.format(tolerant)}").condition == condition

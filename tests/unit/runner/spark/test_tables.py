@@ -15,11 +15,12 @@ from gateway.catalog.base import TableName
 from gateway.catalog.local import LocalCatalog
 from gateway.catalog.objects import StoredTable, StoredView
 from gateway.delta import write
-from gateway.errors import Span, UserError
-from gateway.runner.spark.tables import check_as_it_was, definition_of, making, settle
+from gateway.errors import GatewayError, Span, UserError
+from gateway.runner.spark.tables import check_as_it_was, definition_of, making, may_run, settle
 from gateway.sql.read.statement import read_statement
 from gateway.sql.spark.respell import Making, Mention
 from gateway.sqltypes import BIGINT, StructField, struct
+from tests.unit.sql.spark.test_respell import respelt
 
 ONE = struct(StructField("a", BIGINT))
 
@@ -160,3 +161,17 @@ def test_a_table_that_is_gone_is_not_made_anew_in_its_place(catalog: LocalCatalo
     assert caught.value.condition == "WRITE_CONFLICT"
     _delta(catalog)
     check_as_it_was({"main": catalog}, target, statement)
+
+
+@pytest.mark.parametrize(
+    ("text", "condition"),
+    [
+        ("CREATE TABLE sales.`odd name` USING csv AS SELECT 1 AS a", "INVALID_SCHEMA_OR_RELATION_NAME"),
+        ("CREATE TABLE sales.u LIKE sales.t USING parquet", "UNSUPPORTED_FEATURE"),
+        ("CREATE OR REPLACE TABLE sales.u USING csv AS SELECT 1 AS a", "UNSUPPORTED_FEATURE"),
+    ],
+)
+def test_what_spark_could_not_find_again_is_refused(catalog: LocalCatalog, text: str, condition: str) -> None:
+    with pytest.raises(GatewayError) as caught:
+        may_run(read_statement(text), respelt(text), {"main": catalog})
+    assert caught.value.condition == condition
