@@ -31,6 +31,7 @@ def settle(draft: Draft, target: str, replace: bool = False) -> None:
     ServerError WRITE_FAILED.
     """
     parent, name = os.path.split(target)
+    shown = f"`{os.path.basename(parent)}`.`{name}`"
     try:
         with held_folder(os.path.dirname(draft.folder), draft.root) as old, held_folder(parent, draft.root) as new:
             os.rename(os.path.basename(draft.folder), name, src_dir_fd=old, dst_dir_fd=new)
@@ -41,12 +42,12 @@ def settle(draft: Draft, target: str, replace: bool = False) -> None:
         if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
             raise removal.failed("make", target, error) from error
         if not has_log(target):
-            text = f"The folder {target} exists and is not a Delta table."
+            text = f"The folder of {shown} exists and is not a Delta table."
             raise UserError("LOCATION_ALREADY_EXISTS", text) from error
         if replace:
-            text = f"Others have made a table at {target} meanwhile. Send the statement again."
+            text = f"Others have made a table {shown} meanwhile. Send the statement again."
             raise UserError("WRITE_CONFLICT", text, retryable=True) from error
-        text = f"Cannot create the table at {target} because it already exists."
+        text = f"Cannot create the table {shown} because it already exists."
         raise UserError("TABLE_OR_VIEW_ALREADY_EXISTS", text) from error
 
 
