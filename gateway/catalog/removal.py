@@ -50,13 +50,15 @@ def discard(trash: str, root: str) -> None:
 
 def remove_empty(folder: str, left: Sequence[str], root: str) -> bool:
     """Remove a schema that has nothing but `left`; False if there is more by now, of which nothing is lost."""
+    inner = os.path.join(folder, objects.FOLDER)
     try:
-        for path in left:
-            with contextlib.suppress(FileNotFoundError), held_folder(os.path.dirname(path), root) as held:
-                _discard(_set_aside(os.path.basename(path), held, root), root)
-        for path in (os.path.join(folder, objects.FOLDER), folder):
-            with contextlib.suppress(FileNotFoundError), held_folder(os.path.dirname(path), root) as held:
-                os.rmdir(os.path.basename(path), dir_fd=held)
+        for place in (inner, folder):  # files of volumes go once it is sure that there are none
+            for path in left:
+                if os.path.dirname(path) == place:
+                    with contextlib.suppress(FileNotFoundError), held_folder(place, root) as held:
+                        _discard(_set_aside(os.path.basename(path), held, root), root)
+            with contextlib.suppress(FileNotFoundError), held_folder(os.path.dirname(place), root) as held:
+                os.rmdir(os.path.basename(place), dir_fd=held)
     except OSError as error:
         if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
             return False

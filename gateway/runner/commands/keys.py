@@ -68,18 +68,21 @@ def claimed(place: Place, keys: tuple[Key, ...], table_id: str) -> Iterator[None
 
 
 def announce(place: Place, keys: tuple[Key, ...], table_id: str) -> None:
-    """Keep the keys of a table that is about to take another's place, beside that one's: they are there before it is.
+    """Keep the keys of a table that is about to take another's place, or a folder of its own: they are there before it is.
 
-    Where it never comes they say nothing. Raises CONSTRAINT_ALREADY_EXISTS.
+    Those of the table that has the name stay beside them; where the new one never comes they say nothing. Raises
+    CONSTRAINT_ALREADY_EXISTS.
     """
     if not keys:
         return
     with place.catalog.alone():
-        old = place.catalog.keys(place.schema, place.name)
+        old, table = place.catalog.keys(place.schema, place.name), place.catalog.table(place.schema, place.name)
         name = place.full if old is None else old.name
         _check_names(place, name, keys)
+        if old is not None and isinstance(table, DeltaBoundTable):  # which may have been announced itself
+            old = old.of(table.snapshot.table_id) or old
         told = _of_own(name, keys, table_id).keys
-        place.catalog.put(replace(old or StoredKeys(name, ""), next_id=table_id, next_keys=told), True)
+        place.catalog.put(replace(old or StoredKeys(name), next_id=table_id, next_keys=told), True)
 
 
 def _of_own(name: TableName, keys: tuple[Key, ...], own: str) -> StoredKeys:
@@ -89,29 +92,18 @@ def _of_own(name: TableName, keys: tuple[Key, ...], own: str) -> StoredKeys:
 
 
 def keep(place: Place, keys: tuple[Key, ...], table_id: str) -> None:
-    """Keep the keys of a table that has taken another's place, or lies in a folder of its own; not where it is gone by now."""
-    try:
-        _keep(place, keys, table_id)
-    except GatewayError as error:
-        error.message += " The table was made, without its keys."
-        raise
+    """What was announced is what holds; not where the table is gone by now, or others have changed its keys since.
 
-
-def _keep(place: Place, keys: tuple[Key, ...], table_id: str) -> None:
+    Where nothing can be kept the announcement does for it.
+    """
     if not keys and place.catalog.identity(StoredKeys, place.schema, place.name) is None:
         return
-    with place.catalog.alone():
+    with contextlib.suppress(GatewayError), place.catalog.alone():
         table, old = place.catalog.table(place.schema, place.name), place.catalog.keys(place.schema, place.name)
         if not isinstance(table, DeltaBoundTable) or table.snapshot.table_id != table_id:
             return
-        kept = _of_own(table.name, keys, table_id)
-        if old is not None and old.next_id != table_id:  # of one that is about to take its place
-            kept = replace(kept, next_id=old.next_id, next_keys=old.next_keys)
-        if not keys and not kept.next_id:
-            place.catalog.drop(StoredKeys, place.schema, place.name)
-            return
-        _check_names(place, table.name, keys)
-        place.catalog.put(kept, True)
+        if old is not None and old.table_id != table_id:
+            _write(place.catalog, _of_own(table.name, keys, table_id))
 
 
 def _check_names(place: Place, name: TableName, keys: tuple[Key, ...]) -> None:
@@ -252,7 +244,11 @@ def _put(catalog: Catalog, kept: StoredKeys, emit: Emit) -> Answer:
 
 
 def _write(catalog: Catalog, kept: StoredKeys) -> None:
-    if kept.keys:
+    """Keep the keys of a table, beside those of one that is about to take its place."""
+    old = catalog.keys(kept.name.schema, kept.name.table)
+    if old is not None and old.next_id != kept.table_id:
+        kept = replace(kept, next_id=old.next_id, next_keys=old.next_keys)
+    if kept.keys or kept.next_id:
         catalog.put(kept, True)
     else:
         catalog.drop(StoredKeys, kept.name.schema, kept.name.table)

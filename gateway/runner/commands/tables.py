@@ -76,7 +76,7 @@ def create_table(command: c.CreateTable, job: Statement, env: Environment, runne
         there = Answer("CREATE_TABLE", is_query=False, announced=True)
 
         def make() -> Answer:
-            if not is_new:
+            if external or not is_new:
                 keys.announce(place, declared, definition.table_id)
             version = write.make_table(path, definition, None, replace, None, claim).version
             if command.location is not None and is_new:

@@ -539,3 +539,12 @@ def test_what_takes_long_to_sweep_keeps_no_catalog_from_opening(
             break
     assert LocalCatalog("main", catalog.root).schemas() == ["Sales", "default"]
     assert not folder.exists()
+
+
+def test_a_schema_that_is_not_empty_after_all_loses_no_file(catalog: LocalCatalog) -> None:
+    folder = Path(catalog.root) / "volumes"
+    for made in (folder / "_volumes" / "v" / "theirs", folder / "_objects" / "v.volume.json"):
+        made.parent.mkdir(parents=True)
+        made.touch()
+    assert not removal.remove_empty(str(folder), [str(folder / "_volumes")], catalog.root)
+    assert (folder / "_volumes" / "v" / "theirs").exists()

@@ -92,6 +92,8 @@ def test_a_table_that_takes_anothers_place_has_its_keys_although_its_process_end
         ("CREATE OR REPLACE TABLE t (a INT NOT NULL, CONSTRAINT second PRIMARY KEY (a))", "t", ["second"]),
         ("CREATE OR REPLACE TABLE t (a INT)", "t", []),
         ("ALTER TABLE t RENAME TO u", "u", ["first"]),
+        ("ALTER TABLE t DROP CONSTRAINT first", "t", []),
+        ("ALTER TABLE t ADD CONSTRAINT f FOREIGN KEY (a) REFERENCES t", "t", ["f", "first"]),
     ],
 )
 def test_keys_of_a_table_that_is_replaced_or_renamed_at_once_are_its_own(
@@ -108,6 +110,38 @@ def test_keys_of_a_table_that_is_replaced_or_renamed_at_once_are_its_own(
     monkeypatch.setattr(keys, "keep", late)
     session.run("CREATE OR REPLACE TABLE t (a INT NOT NULL, CONSTRAINT first PRIMARY KEY (a))")
     assert [key for key, _ in _told(session, name)] == names
+
+
+@pytest.mark.parametrize(
+    ("meanwhile", "names"),
+    [
+        ("ALTER TABLE t DROP CONSTRAINT old", []),
+        ("ALTER TABLE t ADD CONSTRAINT f FOREIGN KEY (a) REFERENCES t", ["f", "old"]),
+    ],
+)
+@pytest.mark.parametrize("is_made", [False, True])
+def test_keys_that_are_changed_before_a_table_takes_the_place_undo_no_announcement(
+    session: Session, monkeypatch: pytest.MonkeyPatch, meanwhile: str, names: list[str], is_made: bool
+) -> None:
+    session.run("CREATE TABLE t (a INT NOT NULL, CONSTRAINT old PRIMARY KEY (a))")
+    announce = keys.announce
+
+    def early(*given: Any) -> None:
+        monkeypatch.setattr(keys, "announce", announce)
+        announce(*given)
+        session.run(meanwhile)
+        assert [key for key, _ in _told(session, "t")] == names
+        if not is_made:
+            raise _Killed
+
+    def killed(*_: object) -> None:
+        raise _Killed
+
+    monkeypatch.setattr(keys, "announce", early)
+    monkeypatch.setattr(keys, "keep", killed)
+    with pytest.raises(_Killed):
+        session.run("CREATE OR REPLACE TABLE t (a INT NOT NULL, CONSTRAINT first PRIMARY KEY (a))")
+    assert [key for key, _ in _told(session, "t")] == (["first"] if is_made else names)
 
 
 def test_a_table_that_is_made_while_another_of_its_name_is_removed_keeps_its_keys(
