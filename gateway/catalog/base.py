@@ -31,10 +31,10 @@ class TableName:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A table while it is made: its folder (not there yet), and a name that no other one has."""
+    """A table while it is made: its folder, and a name that no other one has; "" of one that is made in its own place."""
 
     folder: str
-    name: str
+    name: str = ""
 
     @property
     def root(self) -> str:

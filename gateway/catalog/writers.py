@@ -47,26 +47,28 @@ def taking(root: str, schema: str, table: str | None = None) -> Iterator[None]:
 def _lock(root: str, names: tuple[str, ...], kind: int, told: str) -> Iterator[None]:
     """Hold the lock of a name, where the file system has one; its file goes with the last who holds it."""
     file = hashlib.sha256("\0".join(names).casefold().encode(errors="surrogatepass")).hexdigest()
-    with storage_told("Cannot lock a table", root):
-        try:
-            with held_folder(os.path.join(root, _FOLDER), root, []) as folder:
-                descriptor = _locked_file(file, folder, kind)
-        except OSError as error:
-            if kind == SHARED or error.errno not in _FULL:
-                raise
-            descriptor = -1  # nobody can begin to write either, and what is dropped makes room
-    if descriptor == -1:
+    with contextlib.ExitStack() as held:
+        with storage_told("Cannot lock a table", root):
+            try:
+                with held_folder(os.path.join(root, _FOLDER), root, []) as folder:
+                    descriptor = _locked_file(file, folder, kind)
+            except OSError as error:
+                if kind == SHARED or error.errno not in _FULL:
+                    raise
+                # Nobody can begin to write either, and what is dropped makes room.
+            else:
+                if descriptor is None:
+                    raise UserError("WRITE_CONFLICT", f"{told} Send the statement again.", retryable=True)
+                held.callback(_let_go, descriptor, file, root)
         yield
-        return
-    if descriptor is None:
-        raise UserError("WRITE_CONFLICT", f"{told} Send the statement again.", retryable=True)
-    try:
-        yield
-    finally:
-        with contextlib.suppress(OSError), held_folder(os.path.join(root, _FOLDER), root) as folder:
-            if locked(descriptor, ALONE, 0) and _is_there(file, folder, descriptor):
-                os.unlink(file, dir_fd=folder)
-        os.close(descriptor)
+
+
+def _let_go(descriptor: int, file: str, root: str) -> None:
+    """End a lock; its file goes with the last one."""
+    with contextlib.suppress(OSError), held_folder(os.path.join(root, _FOLDER), root) as folder:
+        if locked(descriptor, ALONE, 0) and _is_there(file, folder, descriptor):
+            os.unlink(file, dir_fd=folder)
+    os.close(descriptor)
 
 
 def _locked_file(file: str, folder: int, kind: int) -> int | None:

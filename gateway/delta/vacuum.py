@@ -121,9 +121,8 @@ def remove(snapshot: Snapshot, swept: Swept, alive: Callable[[], None]) -> int:
         parameters["specifiedRetentionMillis"] = swept.specified_ms
     parameters["defaultRetentionMillis"] = swept.retention_ms
     metrics = {"numFilesToDelete": len(swept.paths), "sizeOfDataToDelete": sum(swept.paths.values())}
-    removing = at_work.removing(
-        os.path.join(root, log.LOG)
-    )  # before it is told: a RESTORE comes before that, or sees it
+    removing = at_work.removing(os.path.join(root, log.LOG))
+    # Before it is told: a RESTORE comes before that, or sees it.
     with storage_errors(root), held_folder(root, root) as held, removing:
         _check_held(snapshot, held)
         begun = _tell(root, held, "VACUUM START", parameters, metrics)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from gateway.catalog.base import Catalog, TableName
 from gateway.catalog.objects import StoredFunction, StoredLocation, StoredTable, StoredView
 from gateway.errors import Span, UnsupportedError, UserError
-from gateway.runner.answer import Answer
 from gateway.runner.tables import StatementTables
 from gateway.sql.read.statement import Statement as Read
 from gateway.sql.read.statement import read_statement
@@ -113,24 +111,22 @@ def may_make_table(place: Place, replace: bool, if_not_exists: bool, span: Span 
     return True
 
 
-def unless_made(if_not_exists: bool, make: Callable[[], Answer], there: Answer) -> Answer:
-    """What `make` answers; `there` where IF NOT EXISTS meets a table that others have made meanwhile (CreateTableExec)."""
-    try:
-        return make()
-    except UserError as error:
-        if not if_not_exists or error.condition != "TABLE_OR_VIEW_ALREADY_EXISTS":
-            raise
-        return there
+#: What is raised for a table whose name something has.
+MADE = "TABLE_OR_VIEW_ALREADY_EXISTS"
 
 
-@contextlib.contextmanager
-def may_be_gone(condition: str, if_exists: bool) -> Iterator[None]:
-    """Around what drops something that was there: with IF EXISTS others may have done it meanwhile."""
-    try:
-        yield
-    except UserError as error:
-        if not if_exists or error.condition != condition:
-            raise
+@dataclass(frozen=True, slots=True)
+class Tolerated:
+    """Around what was looked at before: IF [NOT] EXISTS is content with what others have done meanwhile (CreateTableExec)."""
+
+    condition: str
+    is_content: bool
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+        return self.is_content and isinstance(error, UserError) and error.condition == self.condition
 
 
 def expects_table(operation: str, view: str, span: Span | None) -> UserError:

@@ -53,14 +53,11 @@ def create_clone(command: c.CreateClone, job: Statement, env: Environment, runne
     check_cloneable(path, source.snapshot, properties)
     emit(Planned("CLONE", "gateway", "a commit to the Delta log", _DONE, writes=True))
     alive, claim = partial(stop_if_cancelled, emit), partial(catalog.claimed, schema, table)
-
-    def copy() -> Answer:
+    with objects.Tolerated(objects.MADE, command.if_not_exists):
         done = clone(path, source.snapshot, str(source.name), command.deep, properties, alive, claim)
         counts = (done.size, done.files, done.removed, done.copied, done.removed_bytes, done.copied_bytes)
         return rows_of("CLONE", _DONE, [[count] for count in counts], announced=True, facts={"version": 0})
-
-    there = rows_of("CLONE", _DONE, [[] for _ in _DONE.fields], announced=True)
-    return objects.unless_made(command.if_not_exists, copy, there)
+    return rows_of("CLONE", _DONE, [[] for _ in _DONE.fields], announced=True)
 
 
 def _has_rows(place: objects.Place) -> bool:

@@ -54,6 +54,6 @@ def drop_schema(command: c.DropSchema, job: Statement, env: Environment, runner:
             span=command.name.span,
         )
     emit(Planned("DROP_SCHEMA", "gateway", "removes the schema's folder", RESULT, writes=True, is_query=False))
-    with objects.may_be_gone("SCHEMA_NOT_FOUND", command.if_exists):
+    with objects.Tolerated("SCHEMA_NOT_FOUND", command.if_exists):
         catalog.drop_schema(parts[-1], command.cascade)
     return Answer("DROP_SCHEMA", is_query=False, announced=True)

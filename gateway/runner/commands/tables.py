@@ -73,9 +73,7 @@ def create_table(command: c.CreateTable, job: Statement, env: Environment, runne
         write.check_creatable(path, definition, as_select=False, replace=replace)
         emit(Planned("CREATE_TABLE", "gateway", "a commit to the Delta log", RESULT, writes=True, is_query=False))
         claim = nullcontext if external else partial(keys.claimed, place, declared, definition.table_id)
-        there = Answer("CREATE_TABLE", is_query=False, announced=True)
-
-        def make() -> Answer:
+        with objects.Tolerated(objects.MADE, command.if_not_exists):
             if external or not is_new:
                 keys.announce(place, declared, definition.table_id)
             version = write.make_table(path, definition, None, replace, None, claim).version
@@ -83,9 +81,7 @@ def create_table(command: c.CreateTable, job: Statement, env: Environment, runne
                 locations.keep(place, path, command.name.span)
             if external or version:
                 keys.keep(place, declared, definition.table_id)
-            return there
-
-        return objects.unless_made(command.if_not_exists, make, there)
+        return Answer("CREATE_TABLE", is_query=False, announced=True)
     seen = write.replaced(path) if replace else None
     query, binder = runner.bind(command.query.tree, env)
     made = selected(command, query.schema, env)
@@ -95,16 +91,13 @@ def create_table(command: c.CreateTable, job: Statement, env: Environment, runne
     runner.check_size(decision, env, command.name.span)
     rows = announced_rows("CREATE_TABLE_AS_SELECT", decision, INSERTED, runner, emit)
     named = nullcontext if external else partial(catalog.claimed, schema, table)
-
-    def fill() -> Answer:
+    with objects.Tolerated(objects.MADE, command.if_not_exists):
         result = write.make_table(path, definition, rows, replace, seen if decision.reads_of(path) else None, named)
         if command.location is not None and is_new:
             locations.keep(place, path, command.name.span)
         # Databricks shows the columns without a row here; connector tests rely on it.
         return written_rows("CREATE_TABLE_AS_SELECT", result, [])
-
-    there = rows_of("CREATE_TABLE_AS_SELECT", INSERTED, [[], []], announced=True)
-    return objects.unless_made(command.if_not_exists, fill, there)
+    return rows_of("CREATE_TABLE_AS_SELECT", INSERTED, [[], []], announced=True)
 
 
 def create_table_like(
@@ -124,13 +117,9 @@ def create_table_like(
     path = catalog.table_location(schema, table)
     write.check_creatable(path, definition, as_select=False, replace=False)
     emit(Planned("CREATE_TABLE", "gateway", "a commit to the Delta log", RESULT, writes=True, is_query=False))
-    there = Answer("CREATE_TABLE", is_query=False, announced=True)
-
-    def make() -> Answer:
+    with objects.Tolerated(objects.MADE, command.if_not_exists):
         write.make_table(path, definition, claim=partial(catalog.claimed, schema, table))
-        return there
-
-    return objects.unless_made(command.if_not_exists, make, there)
+    return Answer("CREATE_TABLE", is_query=False, announced=True)
 
 
 def drop_table(command: c.DropTable, job: Statement, env: Environment, runner: Queries, emit: Emit) -> Answer:
@@ -153,7 +142,7 @@ def drop_table(command: c.DropTable, job: Statement, env: Environment, runner: Q
         raise env.tables.missing(name.parts, name.span)
     objects.check_writable(catalog, "no table can be dropped", name.span)
     emit(Planned("DROP_TABLE", "gateway", "removes the table's folder", RESULT, writes=True, is_query=False))
-    with objects.may_be_gone("TABLE_OR_VIEW_NOT_FOUND", command.if_exists):
+    with objects.Tolerated("TABLE_OR_VIEW_NOT_FOUND", command.if_exists):
         catalog.drop_table(schema, table)
     return Answer("DROP_TABLE", is_query=False, announced=True)
 

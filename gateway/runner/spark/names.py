@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import replace
 
-from gateway.catalog.base import Catalog, TableName
+from gateway.catalog.base import Catalog, Draft, TableName
 from gateway.catalog.objects import StoredFunction, StoredTable, StoredView
 from gateway.catalog.paths import AllowedRoots
 from gateway.delta import log
@@ -24,7 +24,6 @@ from gateway.sql.spark.allowed import check_expression
 from gateway.sql.spark.respell import (
     SPARK_CATALOG,
     Head,
-    Making,
     Mention,
     Naming,
     Respelt,
@@ -91,8 +90,8 @@ class Names:
     def named_in(self, respelt: Respelt, text: str) -> str:
         """The same of a statement's error: a table that it makes has its own name, too."""
         for mention in respelt.mentions:
-            if mention.making is not None:
-                text = text.replace(mention.making.name, mention.table)
+            if mention.draft is not None:
+                text = text.replace(mention.draft.name, mention.table)
         return self.named(text)
 
     def column(self, name: str) -> str:
@@ -123,16 +122,15 @@ class Names:
             check_expression(text)
         return real
 
-    def _location(self, catalog: str, schema: str, table: str) -> Making:
+    def _location(self, catalog: str, schema: str, table: str) -> Draft:
         """A table that is there is made anew in its place, another one where nobody looks."""
         known = self.catalogs.get(catalog.lower())
         if known is None or known.read_only:
             raise UserError("UNSUPPORTED_FEATURE", f"The catalog `{catalog}` is read-only: no table can be made in it.")
         folder = known.table_location(schema, table)
         if known.located(schema, table) is not None or known.table_folder(schema, table) is not None:
-            return Making(folder)
-        draft = known.draft()
-        return Making(draft.folder, draft.name)
+            return Draft(folder)
+        return known.draft()
 
     def _version(self, catalog: str, schema: str, table: str) -> int | None:
         known = self.catalogs.get(catalog.lower())

@@ -102,7 +102,7 @@ class Registrar:
             writes = done.through or key[1:] in written
             if done.through:
                 check_writable(catalog, "nothing can be changed", None)
-            if writes and done.held is not None and mention.making is None and not catalog.read_only:
+            if writes and done.held is not None and mention.draft is None and not catalog.read_only:
                 done.held.enter_context(catalog.written(mention.schema, mention.table))
             folder = catalog.table_folder(mention.schema, mention.table)
             if folder is None and self._other(catalog, name, done, writes):

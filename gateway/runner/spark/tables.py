@@ -47,8 +47,7 @@ def may_run(statement: Read, respelt: Respelt, catalogs: Mapping[str, Catalog]) 
         return True
     place = objects.Place(catalog, target.schema, target.table)
     words = statement.words
-    makes = words[0] in ("CREATE", "REPLACE") and "TABLE" in words[:4]
-    if not makes:
+    if not _makes_table(statement):
         if catalog.table_folder(target.schema, target.table) is None and place.kind == "view":
             raise objects.expects_table(" ".join(statement.keywords[:1]), place.quoted, target.span)
         return True
@@ -66,7 +65,16 @@ def may_run(statement: Read, respelt: Respelt, catalogs: Mapping[str, Catalog]) 
         raise unsupported("CREATE OR REPLACE TABLE of another format than Delta", target.span)
     if other is None and (not place.kind or catalog.table_folder(target.schema, target.table) is not None):
         return True
-    return objects.may_make_table(place, replaces, words[words.index("TABLE") + 1] == "IF", target.span)
+    return objects.may_make_table(place, replaces, _is_content(statement), target.span)
+
+
+def _makes_table(statement: Read) -> bool:
+    return statement.words[0] in ("CREATE", "REPLACE") and "TABLE" in statement.words[:4]
+
+
+def _is_content(statement: Read) -> bool:
+    """Whether CREATE TABLE says IF NOT EXISTS."""
+    return statement.words[statement.words.index("TABLE") + 1] == "IF"
 
 
 @contextmanager
@@ -75,17 +83,13 @@ def making(target: Mention, mirror: Mirror) -> Iterator[Draft | None]:
 
     What Spark knows of it is gone at the end, and so is what has not come to its own name by then.
     """
-    if target.making is None:
-        yield None
-        return
-    draft = Draft(target.making.folder, target.making.name)
     try:
-        yield draft
+        yield target.draft
     finally:
-        with contextlib.suppress(UserError, OSError):
-            drafts.discard(draft)
-        where, name = target.in_spark
-        mirror.forget("TABLE", where, name, draft.folder)
+        if target.draft is not None:
+            with contextlib.suppress(UserError, OSError):  # it is swept later, and what has failed is told
+                drafts.discard(target.draft)
+            mirror.forget("TABLE", *target.in_spark, target.draft.folder)
 
 
 def settle(
@@ -95,33 +99,31 @@ def settle(
 
     Raises what `Catalog.claimed` and `drafts.settle` do; not where IF NOT EXISTS is content with another one.
     """
-    catalog, words = catalogs[target.catalog.lower()], statement.words
+    catalog = catalogs[target.catalog.lower()]
     if stored is not None:  # of which Spark makes the folder with the first file
         os.makedirs(draft.folder, exist_ok=True)
     try:
-        with catalog.claimed(target.schema, target.table):
+        with objects.Tolerated(objects.MADE, _is_content(statement)), catalog.claimed(target.schema, target.table):
             folder = catalog.table_location(target.schema, target.table)
             if stored is None:
-                drafts.settle(draft, folder, "REPLACE" in words[:3])
+                drafts.settle(draft, folder, "REPLACE" in statement.words[:3])
                 return
             if catalog.table_folder(target.schema, target.table) is not None or not catalog.put(stored, False):
                 raise objects.already_exists(objects.Place(catalog, target.schema, target.table), target.span)
             try:
                 drafts.settle(draft, folder)
-            except BaseException:
+            except BaseException:  # a killed process leaves a name that can be dropped
                 catalog.drop(StoredTable, target.schema, target.table)
                 raise
     except UserError as error:
-        if error.condition != "TABLE_OR_VIEW_ALREADY_EXISTS" or words[words.index("TABLE") + 1] != "IF":
-            raise error.at(target.span) from None
+        raise error.at(target.span) from None
 
 
 def check_as_it_was(catalogs: Mapping[str, Catalog], target: Mention, statement: Read) -> None:
     """Raise WRITE_CONFLICT where a table is gone in whose place one is to be made: Spark would go on there."""
-    catalog, words = catalogs[target.catalog.lower()], statement.words
-    makes = words[0] in ("CREATE", "REPLACE") and "TABLE" in words[:4]
+    catalog = catalogs[target.catalog.lower()]
     there = catalog.located(target.schema, target.table) or catalog.table_folder(target.schema, target.table)
-    if makes and target.making is None and there is None:
+    if _makes_table(statement) and target.draft is None and there is None:
         text = f"The table `{target.schema}`.`{target.table}` was dropped meanwhile. Send the statement again."
         raise UserError("WRITE_CONFLICT", text, span=target.span, retryable=True)
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot.tokenizer_core import Token
 
+from gateway.catalog.base import Draft
 from gateway.errors import Span, UserError, unsupported
 from gateway.sql.bind.parameters import Given
 from gateway.sql.read.statement import Kind, Statement
@@ -45,14 +46,6 @@ _STAMP_DIGITS = len("yyyyMMddHHmmssSSS")
 
 
 @dataclass(frozen=True, slots=True)
-class Making:
-    """Where a statement makes a table: the folder, and what Spark calls it meanwhile, "" for its own name."""
-
-    folder: str
-    name: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Mention:
     """A table that a text names, or seems to: over-counting is harmless."""
 
@@ -63,7 +56,7 @@ class Mention:
     span: Span
     last: int  # index of the token that ends its name
     is_relation: bool = False  # it is read
-    making: Making | None = None  # of a table that is made under another name
+    draft: Draft | None = None  # of a table that is made under another name
 
     @property
     def name(self) -> tuple[str, str, str]:
@@ -73,7 +66,7 @@ class Mention:
     @property
     def in_spark(self) -> tuple[str, str]:
         """Database and table, as Spark calls them."""
-        return database(self.catalog, self.schema), self.making.name if self.making is not None else self.table
+        return database(self.catalog, self.schema), self.draft.name if self.draft is not None else self.table
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +131,7 @@ class Naming:
     schema: str
     has_schema: Callable[[str, str], bool]
     path: Callable[[str], str]
-    location: Callable[[str, str, str], Making]
+    location: Callable[[str, str, str], Draft]
     version: Callable[[str, str, str], int | None]
     views: frozenset[str] = frozenset()
     pins: bool = True
@@ -214,11 +207,11 @@ def respell(
         mentions.append(_mention(statement, first, last, naming, edits))
         edits += _at_version(statement, last + 1)
         if mentions[-1].is_target and _makes_table(statement, first):
-            making = naming.location(*mentions[-1].name)
-            edits.append(_located(statement, last, f"file:{making.folder}"))
-            if making.name:
-                mentions[-1] = replace(mentions[-1], making=making)
-                edits.append((span_of_token(statement.tokens[last]), quote_part(making.name)))
+            draft = naming.location(*mentions[-1].name)
+            edits.append(_located(statement, last, f"file:{draft.folder}"))
+            if draft.name:
+                mentions[-1] = replace(mentions[-1], draft=draft)
+                edits.append((span_of_token(statement.tokens[last]), quote_part(draft.name)))
     if statement.kind is Kind.QUERY and naming.pins:
         edits += _pins(statement, naming, mentions)
     if head is not None:

@@ -4,11 +4,12 @@ from collections.abc import Sequence
 
 import pytest
 
+from gateway.catalog.base import Draft
 from gateway.errors import GatewayError, UnsupportedError, UserError
 from gateway.runner.context import context_of
 from gateway.sql.bind.parameters import bound_parameters
 from gateway.sql.read.statement import read_statement
-from gateway.sql.spark.respell import Making, Naming, Respelt, database, names_back, respell
+from gateway.sql.spark.respell import Naming, Respelt, database, names_back, respell
 from gateway.worker_jobs import Parameter, SessionState
 
 SCHEMAS = {"main": {"default", "sales", "über"}, "samples": {"nyctaxi", "tpch"}}
@@ -29,8 +30,8 @@ def version(catalog: str, schema: str, table: str) -> int | None:
     return 7 if table == "moves" else None
 
 
-def location(catalog: str, schema: str, table: str) -> Making:
-    return Making("/wh/.drafts/d", "made_d") if table == "new" else Making(f"/wh/{schema}/{table}")
+def location(catalog: str, schema: str, table: str) -> Draft:
+    return Draft("/wh/.drafts/d", "made_d") if table == "new" else Draft(f"/wh/{schema}/{table}")
 
 
 def respelt(text: str, at: tuple[str, str] = MAIN, parameters: Sequence[Parameter] = ()) -> Respelt:

@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from gateway.catalog.base import Draft
 from gateway.errors import UnsupportedError, UserError
 from gateway.sql.read.made_view import EVOLUTION, TYPE_EVOLUTION, clauses, function_of, view_of
 from gateway.sql.read.statement import read_statement
 from gateway.sql.spark.made_table import table_format
-from gateway.sql.spark.respell import Head, Making, Naming, Respelt, respell
+from gateway.sql.spark.respell import Head, Naming, Respelt, respell
 
 _SCHEMAS = {("main", "default"), ("main", "shop"), ("samples", "tpch")}
 
@@ -22,7 +23,7 @@ def naming(pins: bool = True) -> Naming:
         "default",
         lambda catalog, schema: (catalog.lower(), schema.lower()) in _SCHEMAS,
         lambda path: path,
-        lambda catalog, schema, table: Making(f"/wh/{schema}/{table}"),
+        lambda catalog, schema, table: Draft(f"/wh/{schema}/{table}"),
         lambda catalog, schema, table: 3,
         pins=pins,
     )
